@@ -1,0 +1,155 @@
+/**
+ * The ports to a container runtime, in the runtime's words. Implementations: cri/ (containerd over gRPC) and test/fakes (one contract
+ * suite for both). Every call ends by itself: cri/ puts a deadline on it. Errors are RuntimeError with a code.
+ */
+import type { PodUid } from '../api/objects.ts';
+import type { Container, ContainerId, ContainerStatus, NamespaceMode, Sandbox, SandboxId, SandboxStatus } from './words.ts';
+
+export type RuntimeErrorCode = 'notFound' | 'alreadyExists' | 'unavailable' | 'deadlineExceeded' | 'unimplemented' | 'unknown';
+
+export class RuntimeError extends Error {
+  constructor(
+    readonly code: RuntimeErrorCode,
+    message: string,
+    options?: { cause: unknown },
+  ) {
+    super(message, options);
+  }
+}
+
+export const isNotFound = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'notFound';
+export const isUnavailable = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'unavailable';
+
+export interface RuntimeVersion {
+  /** `containerd`: the scheme of container ids in status. */
+  readonly runtimeName: string;
+  readonly runtimeVersion: string;
+}
+
+export interface RuntimeCondition {
+  readonly type: string;
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface PortMapping {
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
+  readonly containerPort: number;
+  readonly hostPort: number;
+  readonly hostIp: string;
+}
+
+export interface LinuxResources {
+  readonly cpuPeriod?: number;
+  readonly cpuQuota?: number;
+  readonly cpuShares?: number;
+  readonly memoryLimitBytes?: number;
+  readonly oomScoreAdj?: number;
+}
+
+export interface NamespaceOptions {
+  readonly network: NamespaceMode;
+  readonly pid: NamespaceMode;
+  readonly ipc: NamespaceMode;
+  /** With pid TARGET: the container whose process namespace is shared. */
+  readonly targetId?: ContainerId;
+}
+
+/** PodSandboxConfig, the part that podsched sends. */
+export interface SandboxConfig {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: PodUid;
+  readonly attempt: number;
+  readonly hostname: string;
+  readonly logDirectory: string;
+  readonly dns: { readonly servers: readonly string[]; readonly searches: readonly string[]; readonly options: readonly string[] };
+  readonly portMappings: readonly PortMapping[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly cgroupParent: string;
+  readonly privileged: boolean;
+  readonly namespaces: NamespaceOptions;
+  readonly resources: LinuxResources;
+}
+
+/** ContainerConfig, the part that podsched sends. */
+export interface ContainerConfig {
+  readonly name: string;
+  readonly attempt: number;
+  /** Resolved image id, as ImageService gave it. */
+  readonly image: string;
+  /** The text of the manifest. */
+  readonly userSpecifiedImage: string;
+  readonly command: readonly string[];
+  readonly args: readonly string[];
+  readonly workingDir: string;
+  readonly envs: readonly { readonly key: string; readonly value: string }[];
+  readonly mounts: readonly { readonly containerPath: string; readonly hostPath: string; readonly readonly: boolean }[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Relative to the sandbox's logDirectory. */
+  readonly logPath: string;
+  readonly stdin: boolean;
+  readonly stdinOnce: boolean;
+  readonly tty: boolean;
+  readonly resources: LinuxResources;
+  readonly privileged: boolean;
+  readonly namespaces: NamespaceOptions;
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+  readonly runAsUserName?: string;
+  readonly maskedPaths: readonly string[];
+  readonly readonlyPaths: readonly string[];
+}
+
+/** "Look at this": the runtime saw something happen. Never what happened: the list tells that. */
+export interface RuntimeEvent {
+  readonly containerId: string;
+  readonly topic: 'start' | 'exit' | 'oom' | 'create' | 'delete' | 'other';
+}
+
+export interface Runtime {
+  version(): Promise<RuntimeVersion>;
+  /** RuntimeReady, NetworkReady. */
+  status(): Promise<readonly RuntimeCondition[]>;
+  /** How the runtime makes cgroups; undefined when it does not say. */
+  cgroupDriver(): Promise<'cgroupfs' | 'systemd' | undefined>;
+  /** Also the sandboxes of others; the caller sorts out what is ours. `uid` asks for one pod's only. */
+  listSandboxes(uid?: PodUid): Promise<readonly Sandbox[]>;
+  listContainers(uid?: PodUid): Promise<readonly Container[]>;
+  sandboxStatus(id: SandboxId): Promise<SandboxStatus>;
+  containerStatus(id: ContainerId): Promise<ContainerStatus>;
+  runSandbox(config: SandboxConfig, runtimeHandler: string): Promise<SandboxId>;
+  /** Idempotent; not found is success. */
+  stopSandbox(id: SandboxId): Promise<void>;
+  /** Idempotent; not found is success. */
+  removeSandbox(id: SandboxId): Promise<void>;
+  createContainer(sandboxId: SandboxId, config: ContainerConfig, sandboxConfig: SandboxConfig): Promise<ContainerId>;
+  startContainer(id: ContainerId): Promise<void>;
+  /** TERM, then KILL after `graceSeconds`; resolves when it is down. Not found is success. */
+  stopContainer(id: ContainerId, graceSeconds: number): Promise<void>;
+  /** Idempotent; not found is success. */
+  removeContainer(id: ContainerId): Promise<void>;
+  /**
+   * The event stream, until aborted or broken (then it rejects with RuntimeError). `onReady` when events flow from now on.
+   * Rejects with `unimplemented` where the runtime has none.
+   */
+  events(onEvent: (e: RuntimeEvent) => void, onReady: () => void, signal: AbortSignal): Promise<void>;
+}
+
+export interface ImageInfo {
+  /** What CreateContainer takes: the image id. */
+  readonly id: string;
+  /** uid of the image's user when it is numeric. */
+  readonly uid?: number;
+  readonly username: string;
+}
+
+export interface ImageService {
+  /** undefined: not on this node. */
+  imageStatus(image: string): Promise<ImageInfo | undefined>;
+  /** The id of the pulled image. */
+  pullImage(image: string, signal?: AbortSignal): Promise<string>;
+}
