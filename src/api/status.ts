@@ -86,6 +86,11 @@ export interface ObjectReference {
   readonly fieldPath?: string;
 }
 
+/** What an event is about: an object, or a file in which no object could be named. */
+export type EventSubject =
+  | { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid?: string }
+  | { readonly file: string };
+
 /** `v1 Event`. */
 export interface V1Event {
   readonly apiVersion: 'v1';

@@ -37,6 +37,11 @@ export class Deadlines<K> {
     return this.#entries.get(key);
   }
 
+  /** Keys that are still to come, in no order. */
+  keys(): K[] {
+    return [...this.#entries.keys()];
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#timer?.abort();

@@ -18,6 +18,7 @@ export class RuntimeError extends Error {
 }
 
 export const isNotFound = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'notFound';
+export const isUnimplemented = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'unimplemented';
 export const isUnavailable = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'unavailable';
 
 export interface RuntimeVersion {
@@ -56,6 +57,12 @@ export interface NamespaceOptions {
   readonly targetId?: ContainerId;
 }
 
+/** SecurityProfile: `Localhost` names a file by `localhostRef`. */
+export interface SecurityProfile {
+  readonly type: 'RuntimeDefault' | 'Unconfined' | 'Localhost';
+  readonly localhostRef?: string;
+}
+
 /** PodSandboxConfig, the part that podsched sends. */
 export interface SandboxConfig {
   readonly name: string;
@@ -72,6 +79,7 @@ export interface SandboxConfig {
   readonly privileged: boolean;
   readonly namespaces: NamespaceOptions;
   readonly resources: LinuxResources;
+  readonly seccomp?: SecurityProfile;
 }
 
 /** ContainerConfig, the part that podsched sends. */
@@ -102,6 +110,7 @@ export interface ContainerConfig {
   readonly runAsUserName?: string;
   readonly maskedPaths: readonly string[];
   readonly readonlyPaths: readonly string[];
+  readonly seccomp?: SecurityProfile;
 }
 
 /** "Look at this": the runtime saw something happen. Never what happened: the list tells that. */
@@ -145,6 +154,8 @@ export interface ImageInfo {
   /** uid of the image's user when it is numeric. */
   readonly uid?: number;
   readonly username: string;
+  /** Bytes on disk, where the runtime tells them. */
+  readonly sizeBytes?: number;
 }
 
 export interface ImageService {

@@ -37,6 +37,8 @@ export interface BrokerConnection {
   readonly protocolVersion: 4 | 5;
   /** The largest packet the broker takes, when it says so. */
   readonly maximumPacketBytes?: number;
+  /** How many QoS 1 messages the broker takes unacknowledged, when it says so. */
+  readonly receiveMaximum?: number;
   /** Resolves at PUBACK (QoS 1) or when written (QoS 0). Rejects with BrokerError; the message is then the caller's again. */
   publish(topic: string, payload: string | Uint8Array, options: PublishOptions): Promise<void>;
   subscribe(filters: readonly string[], qos: 0 | 1): Promise<void>;

@@ -17,8 +17,8 @@ export interface Clock {
 /** The moment `ms` after `t`. */
 export const after = (t: Monotonic, ms: number): Monotonic => (t + ms) as Monotonic;
 
-/** RFC 3339 in whole seconds, as Kubernetes writes times in a status. */
-export const toRfc3339 = (t: WallTime): string => `${new Date(Math.floor(t / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+// pure files import it from there
+export { toRfc3339 } from './rfc3339.ts';
 
 const longestTimerMs = 2 ** 31 - 1;
 

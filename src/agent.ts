@@ -1,0 +1,273 @@
+/**
+ * The agent on a real machine: builds the real world (stores, containerd, broker, folder, socket) around the kubelet wiring, and takes it down
+ * again. Owns only what it opened. Stopping the agent stops no pod.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { arch, release, totalmem } from 'node:os';
+import { join } from 'node:path';
+import type { PodschedConfiguration } from './api/configuration.ts';
+import type { PodUid } from './api/objects.ts';
+import { expirySeconds, maxRetainedBytes } from './api/topics.ts';
+import { MqttBroker } from './broker/client.ts';
+import { type EmbeddedBroker, startEmbedded } from './broker/embedded.ts';
+import { BrokerSession } from './broker/session.ts';
+import { FsFolderReader } from './config/folderReader.ts';
+import { CriRuntime } from './cri/runtime.ts';
+import { Kubelet } from './kubelet.ts';
+import { fsLogFolders } from './kuberuntime/logs.ts';
+import { hostIps } from './node/addresses.ts';
+import { loadIdentity } from './node/identity.ts';
+import { nodeObject } from './node/info.ts';
+import { parseResolvConf } from './node/resolvConf.ts';
+import type { AgentView, NodeCondition } from './operations/agentView.ts';
+import { startServer } from './server/server.ts';
+import { FileStore } from './store/fileStore.ts';
+import { systemClock } from './world/clock.ts';
+import type { Log } from './world/log.ts';
+
+export interface AgentOptions {
+  readonly config: PodschedConfiguration;
+  readonly log: Log;
+  readonly version: string;
+  /** Of the start itself: ConfigurationInvalid. */
+  readonly conditions: readonly NodeCondition[];
+}
+
+export interface RunningAgent {
+  readonly view: AgentView;
+  /** Takes over what may change while running. */
+  reload(config: PodschedConfiguration, conditions: readonly NodeCondition[]): void;
+  /** `offline` is said; pods keep running. */
+  stop(): Promise<void>;
+}
+
+const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm' };
+
+/** Rejects with AlreadyRunning when another agent answers on the socket, and when a store or the embedded broker cannot be opened. */
+export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
+  const { log, version } = o;
+  let { config, conditions: startConditions } = o;
+  const clock = systemClock;
+  for (const dir of [config.runDir, config.stateDir, config.podLogsDir]) await mkdir(dir, { recursive: true, mode: 0o750 });
+
+  const stateStore = new FileStore(join(config.stateDir, 'state'), { durable: true });
+  const runStore = new FileStore(join(config.runDir, 'state'), { durable: false });
+  const stop = new AbortController();
+  const runtime = new CriRuntime({ endpoint: config.containerRuntimeEndpoint, requestTimeoutMs: config.runtimeRequestTimeout, log, clock });
+
+  let view: AgentView | undefined;
+  let toldInfo = '';
+  // bound first: it is what keeps a second agent away
+  const server = await startServer({ socketPath: join(config.runDir, 'podsched.sock'), agent: () => view, log });
+  const identity = await loadIdentity({
+    store: stateStore,
+    log,
+    configuredName: config.nodeName,
+    roots: { proc: '/proc', sys: '/sys' },
+    randomMachine: () => randomBytes(6).toString('hex'),
+    randomBootId: randomUUID,
+  });
+
+  let lastSeq = 0;
+  const seq = (): number => {
+    lastSeq = Math.max(lastSeq + 1, Math.floor(clock.monotonic() * 1000));
+    return lastSeq;
+  };
+  const { servers, embedded } = await openServers(config, log);
+  const heartbeatSeconds = () => (config['mqtt.profile'] === 'quiet' ? 900 : Math.round(config.nodeStatusUpdateFrequency / 1000));
+  const session = new BrokerSession({
+    clock,
+    log,
+    broker: new MqttBroker(),
+    servers,
+    identity,
+    prefix: config['mqtt.prefix'],
+    clientId: config['mqtt.clientId'] || `podsched-${identity.nodeName}-${identity.machine}`,
+    credentials: () => credentials(config),
+    keepaliveSeconds: config['mqtt.profile'] === 'quiet' ? 600 : Math.round(config['mqtt.keepalive'] / 1000),
+    heartbeatSeconds,
+    random: Math.random,
+    agentVersion: version,
+    clockSynced: () => existsSync('/run/systemd/timesync/synchronized'),
+    seq,
+    insecure: config['mqtt.insecure'],
+    report: ({ topic, message }) =>
+      kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, 'Warning', 'NotTold', `${topic}: ${message}`),
+    onHeartbeat: () => tellInfo(),
+    onBootAdopted: () => {
+      kubelet.status.retell();
+      toldInfo = '';
+      tellInfo();
+    },
+  });
+
+  const folder = new FsFolderReader(config.staticPodPath, { clock, pollMs: () => config.fileCheckFrequency });
+  const kubelet = new Kubelet(
+    {
+      clock,
+      log,
+      runtime,
+      images: runtime,
+      folder,
+      stateStore,
+      runStore,
+      logFolders: fsLogFolders(config.podLogsDir),
+      broker: {
+        tell: (topic, payload, { expirySeconds }) => session.tell(topic, payload, { qos: 1, expirySeconds }),
+        send: (topic, payload, { expirySeconds }) => session.send(topic, payload, { qos: 1, expirySeconds }),
+        setReady: () => session.setReady(),
+        maxBytes: () => maxRetainedBytes,
+      },
+      random: Math.random,
+      newUid: () => randomUUID() as PodUid,
+      bootId: identity.bootId,
+      boot: () => identity.boot(),
+      seq,
+      hostDns: () => parseResolvConf(readText(config.resolvConf)),
+      hostIps,
+      nodeMemoryBytes: totalmem(),
+      thermalThrottlePaths: [],
+      conditionsChanged: () => tellInfo(),
+    },
+    {
+      nodeName: identity.nodeName,
+      formerNames: identity.formerNames(),
+      prefix: config['mqtt.prefix'],
+      podLogsDir: config.podLogsDir,
+      cgroupDriver: config.cgroupDriver,
+      syncFrequencyMs: () => config.syncFrequency,
+      maxContainerRestartMs: config['crashLoopBackOff.maxContainerRestartPeriod'],
+      serializeImagePulls: config.serializeImagePulls,
+      strict: () => config.strict,
+    },
+  );
+
+  const conditions = (): NodeCondition[] => {
+    const bad = (type: string, reason: string, message: string): NodeCondition => ({ type, status: 'True', reason, message });
+    const { runtimeState } = kubelet;
+    const down = runtimeState.down();
+    const network = down === undefined ? runtimeState.networkError() : undefined;
+    const { fault, degraded, insecure } = kubelet.config.view().folder;
+    return [
+      ...(down === undefined ? [] : [bad('RuntimeDown', 'RuntimeUnavailable', down)]),
+      ...(network === undefined ? [] : [bad('NetworkNotReady', 'NetworkPluginNotReady', network)]),
+      ...(fault === undefined ? [] : [bad('ManifestFolderUnreadable', 'FolderUnreadable', fault)]),
+      ...(degraded === undefined ? [] : [bad('WatchDegraded', 'PollingOnly', degraded)]),
+      ...(insecure === undefined ? [] : [bad('InsecurePermissions', 'FolderWritable', insecure)]),
+      ...[...identity.conditions(), ...session.conditions()].map((c) => bad(c.type, c.reason, c.message)),
+      ...startConditions,
+    ];
+  };
+
+  const tellInfo = (): void => {
+    const { runtimeState } = kubelet;
+    const node = nodeObject({
+      name: identity.nodeName,
+      labels: config.nodeLabels,
+      machine: identity.machine,
+      bootId: identity.bootId,
+      agentVersion: version,
+      architecture: architectures[arch()] ?? arch(),
+      kernelVersion: release(),
+      runtimeVersion: runtimeState.runtimeVersion() === '' ? '' : `${runtimeState.runtimeName()}://${runtimeState.runtimeVersion()}`,
+      addresses: hostIps(),
+      conditions: conditions(),
+    });
+    const text = JSON.stringify(node);
+    if (text === toldInfo) return;
+    toldInfo = text;
+    const annotations = { 'podsched.dev/boot': String(identity.boot()), 'podsched.dev/seq': String(seq()) };
+    const payload = JSON.stringify({ ...node, metadata: { ...node.metadata, annotations } });
+    session.tell(session.topics.info, payload, { qos: 1, expirySeconds: expirySeconds.info });
+  };
+
+  view = {
+    nodeName: identity.nodeName,
+    version,
+    pods: () => kubelet.status.told(),
+    sync: () => kubelet.status.sync(),
+    files: () => kubelet.status.files(),
+    events: (filter) => kubelet.events.list(filter),
+    conditions,
+    health: () => {
+      const down = kubelet.runtimeState.down();
+      const { fault } = kubelet.config.view().folder;
+      const broker = servers.length === 0 || session.connected();
+      return [
+        { name: 'runtime', ok: down === undefined, message: down ?? 'ok' },
+        { name: 'manifests', ok: fault === undefined, message: fault ?? 'ok' },
+        { name: 'broker', ok: broker, message: broker ? 'ok' : 'not connected' },
+      ];
+    },
+    configuration: () => config,
+  };
+
+  // without a broker nobody remembers a greater number
+  if (servers.length === 0) await identity.adoptBoot(undefined);
+  const running = session.run(stop.signal);
+  await kubelet.start();
+  tellInfo();
+
+  return {
+    view,
+    reload: (next, conditionsNow) => {
+      config = next;
+      startConditions = conditionsNow;
+      tellInfo();
+    },
+    stop: async () => {
+      await kubelet.stop();
+      await session.stop();
+      stop.abort();
+      await running;
+      runtime.close();
+      await embedded?.close();
+      await server.close();
+    },
+  };
+}
+
+async function openServers(
+  config: PodschedConfiguration,
+  log: Log,
+): Promise<{ servers: readonly string[]; embedded: EmbeddedBroker | undefined }> {
+  if (!config['mqtt.servers'].includes('embedded')) return { servers: config['mqtt.servers'], embedded: undefined };
+  const passwordFile = config['mqtt.embedded.passwordFile'];
+  const embedded = await startEmbedded({ listen: config['mqtt.embedded.listen'], ...(passwordFile !== '' && { passwordFile }) }, log);
+  return { servers: config['mqtt.servers'].map((s) => (s === 'embedded' ? embedded.url : s)), embedded };
+}
+
+/** Read anew for each attempt: a renewed certificate or password needs no restart. */
+async function credentials(
+  config: PodschedConfiguration,
+): Promise<Awaited<ReturnType<ConstructorParameters<typeof BrokerSession>[0]['credentials']>>> {
+  const file = async (path: string): Promise<Uint8Array | undefined> => (path === '' ? undefined : readFile(path));
+  const [password, ca, cert, key] = await Promise.all([
+    file(config['mqtt.passwordFile']),
+    file(config['mqtt.tls.caFile']),
+    file(config['mqtt.tls.certFile']),
+    file(config['mqtt.tls.keyFile']),
+  ]);
+  return {
+    ...(config['mqtt.username'] !== '' && { username: config['mqtt.username'] }),
+    ...(password && { password: trimEnd(password) }),
+    tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
+  };
+}
+
+/** A password file ends with a newline that is no part of the password. */
+const trimEnd = (bytes: Uint8Array): Uint8Array => {
+  let end = bytes.length;
+  while (end > 0 && (bytes[end - 1] === 10 || bytes[end - 1] === 13)) end--;
+  return bytes.subarray(0, end);
+};
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return ''; // a host without resolv.conf has no servers to hand on
+  }
+}

@@ -1,0 +1,148 @@
+// pure
+/**
+ * PodschedConfiguration in words: every key with its kind, unit, default, and whether this version acts on it. Where
+ * KubeletConfiguration has a key, podsched has its name and unit. One table serves the file, the flags and the environment.
+ */
+export type KeyKind = 'string' | 'bool' | 'int' | 'durationMs' | 'bytes' | 'list' | 'map' | 'lists' | 'policy';
+
+export interface ConfigurationKey {
+  readonly kind: KeyKind;
+  readonly default: unknown;
+  /** Allowed values of a string, or the bounds of a number. */
+  readonly oneOf?: readonly string[];
+  readonly min?: number;
+  readonly max?: number;
+  /** SIGHUP applies it; what else changed waits for a restart. */
+  readonly live?: true;
+  /** Accepted and checked; nothing in this version acts on it, which is told as a warning. */
+  readonly later?: true;
+}
+
+const string = (value = '', more: Partial<ConfigurationKey> = {}): ConfigurationKey => ({ kind: 'string', default: value, ...more });
+const bool = (value: boolean, more: Partial<ConfigurationKey> = {}): ConfigurationKey => ({ kind: 'bool', default: value, ...more });
+const int = (value: number, min: number, max: number, more: Partial<ConfigurationKey> = {}): ConfigurationKey => ({
+  kind: 'int',
+  default: value,
+  min,
+  max,
+  ...more,
+});
+const seconds = (value: number, min: number, max: number, more: Partial<ConfigurationKey> = {}): ConfigurationKey => ({
+  kind: 'durationMs',
+  default: value * 1000,
+  min: min * 1000,
+  max: max * 1000,
+  ...more,
+});
+const list = (value: readonly string[] = [], more: Partial<ConfigurationKey> = {}): ConfigurationKey => ({
+  kind: 'list',
+  default: value,
+  ...more,
+});
+const map = (more: Partial<ConfigurationKey> = {}): ConfigurationKey => ({ kind: 'map', default: {}, ...more });
+const later = { later: true } as const;
+
+/** By dotted path, in the order of the documentation. */
+export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
+  staticPodPath: string('/etc/podsched'),
+  containerRuntimeEndpoint: string('unix:///run/containerd/containerd.sock'),
+  cgroupDriver: string('auto', { oneOf: ['auto', 'cgroupfs', 'systemd'] }),
+  cgroupRoot: string('', later),
+  cgroupsPerQOS: bool(true, later),
+  maxPods: int(110, 1, 10_000, later),
+  podPidsLimit: int(-1, -1, 4_194_304, later),
+  syncFrequency: seconds(60, 1, 86_400),
+  fileCheckFrequency: seconds(20, 1, 86_400),
+  nodeStatusUpdateFrequency: seconds(60, 5, 86_400, { live: true }),
+  runtimeRequestTimeout: seconds(120, 1, 3600),
+  serializeImagePulls: bool(true),
+  maxParallelImagePulls: int(0, 0, 100, later),
+  imageGCHighThresholdPercent: int(85, 0, 100, later),
+  imageGCLowThresholdPercent: int(80, 0, 100, later),
+  imageMinimumGCAge: seconds(120, 0, 31_536_000, later),
+  containerLogMaxSize: { kind: 'bytes', default: 5 * 2 ** 20, min: 1024, later: true },
+  containerLogMaxFiles: int(3, 2, 100, later),
+  evictionHard: map(later),
+  evictionSoft: map(later),
+  evictionSoftGracePeriod: map(later),
+  evictionMinimumReclaim: map(later),
+  evictionPressureTransitionPeriod: seconds(300, 0, 86_400, later),
+  systemReserved: map(later),
+  kubeReserved: map(later),
+  cpuManagerPolicy: string('none', { oneOf: ['none', 'static'], later: true }),
+  reservedSystemCPUs: string('', later),
+  allowedUnsafeSysctls: list([], later),
+  'crashLoopBackOff.maxContainerRestartPeriod': seconds(300, 1, 300),
+  seccompDefault: bool(false, later),
+  resolvConf: string('/etc/resolv.conf'),
+  clusterDNS: list([], later),
+  clusterDomain: string('', later),
+  shutdownGracePeriod: seconds(0, 0, 86_400, later),
+  shutdownGracePeriodCriticalPods: seconds(0, 0, 86_400, later),
+  nodeName: string(),
+  nodeLabels: map({ live: true }),
+  stateDir: string('/var/lib/podsched'),
+  runDir: string('/run/podsched'),
+  podLogsDir: string('/var/log/pods'),
+  strict: bool(false),
+  'mqtt.servers': list(),
+  'mqtt.embedded.listen': string('127.0.0.1:1883'),
+  'mqtt.embedded.passwordFile': string(),
+  'mqtt.clientId': string(),
+  'mqtt.username': string(),
+  'mqtt.passwordFile': string(),
+  'mqtt.tls.caFile': string(),
+  'mqtt.tls.certFile': string(),
+  'mqtt.tls.keyFile': string(),
+  'mqtt.insecure': bool(false),
+  'mqtt.prefix': string('podsched/v1'),
+  'mqtt.keepalive': seconds(30, 5, 3600),
+  'mqtt.profile': string('normal', { oneOf: ['normal', 'quiet'] }),
+  'mqtt.groups': list([], { live: true, later: true }),
+  'mqtt.config': bool(true, later),
+  'policy.file': { kind: 'policy', default: { allow: 'all' }, live: true, later: true },
+  'policy.mqtt': { kind: 'policy', default: {}, live: true, later: true },
+  devices: { kind: 'lists', default: {}, live: true, later: true },
+  'homeAssistant.enabled': bool(false, later),
+  'homeAssistant.prefix': string('homeassistant', later),
+  'metrics.listen': string('', later),
+  'logging.level': string('info', { oneOf: ['debug', 'info', 'warn', 'error'], live: true }),
+  'logging.format': string('auto', { oneOf: ['auto', 'text', 'json', 'journal'] }),
+};
+
+/** The configuration as the wiring reads it. */
+export interface PodschedConfiguration {
+  readonly staticPodPath: string;
+  readonly containerRuntimeEndpoint: string;
+  readonly cgroupDriver: 'auto' | 'cgroupfs' | 'systemd';
+  readonly syncFrequency: number;
+  readonly fileCheckFrequency: number;
+  readonly nodeStatusUpdateFrequency: number;
+  readonly runtimeRequestTimeout: number;
+  readonly serializeImagePulls: boolean;
+  readonly 'crashLoopBackOff.maxContainerRestartPeriod': number;
+  readonly resolvConf: string;
+  readonly nodeName: string;
+  readonly nodeLabels: Readonly<Record<string, string>>;
+  readonly stateDir: string;
+  readonly runDir: string;
+  readonly podLogsDir: string;
+  readonly strict: boolean;
+  readonly 'mqtt.servers': readonly string[];
+  readonly 'mqtt.embedded.listen': string;
+  readonly 'mqtt.embedded.passwordFile': string;
+  readonly 'mqtt.clientId': string;
+  readonly 'mqtt.username': string;
+  readonly 'mqtt.passwordFile': string;
+  readonly 'mqtt.tls.caFile': string;
+  readonly 'mqtt.tls.certFile': string;
+  readonly 'mqtt.tls.keyFile': string;
+  readonly 'mqtt.insecure': boolean;
+  readonly 'mqtt.prefix': string;
+  readonly 'mqtt.keepalive': number;
+  readonly 'mqtt.profile': 'normal' | 'quiet';
+  readonly 'logging.level': 'debug' | 'info' | 'warn' | 'error';
+  readonly 'logging.format': 'auto' | 'text' | 'json' | 'journal';
+  /** Every key by dotted path, those above included. */
+  readonly [key: string]: unknown;
+}

@@ -1,0 +1,134 @@
+// pure
+/** What must hold of the configuration beyond the type of each key. Every check names the key it is about. */
+import { wrongLabel, wrongLabelValue, wrongQualifiedName } from './names.ts';
+import type { Problem } from './objects.ts';
+import { shown } from './scalars.ts';
+import { isTopicPrefix } from './topics.ts';
+
+type Values = Readonly<Record<string, unknown>>;
+
+const text = (v: Values, key: string): string => {
+  const value = v[key];
+  return typeof value === 'string' ? value : '';
+};
+const texts = (v: Values, key: string): readonly string[] => {
+  const value = v[key];
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : [];
+};
+
+/** A socket path has room for this many bytes (sun_path without its zero). */
+const maxSocketPath = 107;
+export const socketName = 'podsched.sock';
+
+/** All mistakes of a whole configuration (all keys by dotted path, defaults filled in). */
+export function checkConfiguration(v: Values): Problem[] {
+  return [...checkPaths(v), ...checkNode(v), ...checkServers(v), ...checkMqtt(v), ...checkImages(v)];
+}
+
+const problem = (path: string, expected: string, got: unknown): Problem => ({ path, expected, got: shown(got) });
+
+function checkPaths(v: Values): Problem[] {
+  const problems: Problem[] = [];
+  for (const key of ['staticPodPath', 'stateDir', 'runDir', 'podLogsDir', 'resolvConf']) {
+    if (!/^\/[^\0]*$/.test(text(v, key))) problems.push(problem(key, 'an absolute path', v[key]));
+  }
+  const socket = `${text(v, 'runDir').replace(/\/+$/, '')}/${socketName}`;
+  if (new TextEncoder().encode(socket).length > maxSocketPath) {
+    problems.push(
+      problem('runDir', `a shorter path: with /${socketName} it must not be longer than ${maxSocketPath} bytes`, text(v, 'runDir')),
+    );
+  }
+  for (const key of ['mqtt.passwordFile', 'mqtt.embedded.passwordFile', 'mqtt.tls.caFile', 'mqtt.tls.certFile', 'mqtt.tls.keyFile']) {
+    const path = text(v, key);
+    if (path !== '' && !path.startsWith('/')) problems.push(problem(key, 'an absolute path', path));
+  }
+  const endpoint = text(v, 'containerRuntimeEndpoint');
+  if (!/^unix:(\/\/)?\/[^\0]+$/.test(endpoint)) {
+    problems.push(problem('containerRuntimeEndpoint', 'a socket such as unix:///run/containerd/containerd.sock', endpoint));
+  }
+  return problems;
+}
+
+function checkNode(v: Values): Problem[] {
+  const problems: Problem[] = [];
+  const name = text(v, 'nodeName');
+  const wrongName = name === '' ? undefined : wrongLabel(name);
+  if (wrongName !== undefined) problems.push(problem('nodeName', wrongName, name));
+  const labels = v.nodeLabels;
+  for (const [key, value] of Object.entries(typeof labels === 'object' && labels !== null ? labels : {})) {
+    const path = `nodeLabels.${key}`;
+    const wrongKey = wrongQualifiedName(key);
+    if (wrongKey !== undefined) problems.push(problem(path, wrongKey, key));
+    const wrongValue = wrongLabelValue(String(value));
+    if (wrongValue !== undefined) problems.push(problem(path, wrongValue, value));
+  }
+  for (const [i, group] of texts(v, 'mqtt.groups').entries()) {
+    const wrongGroup = wrongLabel(group);
+    if (wrongGroup !== undefined) problems.push(problem(`mqtt.groups[${i}]`, wrongGroup, group));
+  }
+  return problems;
+}
+
+const schemes = ['mqtt', 'mqtts', 'ws', 'wss'];
+const serverExample = 'embedded, or an address such as mqtts://broker.example:8883 (mqtt, mqtts, ws, wss)';
+
+export const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+
+function checkServers(v: Values): Problem[] {
+  const problems: Problem[] = [];
+  const servers = texts(v, 'mqtt.servers');
+  for (const [i, server] of servers.entries()) {
+    const path = `mqtt.servers[${i}]`;
+    if (server === 'embedded') {
+      if (servers.indexOf(server) !== i) problems.push(problem(path, 'embedded once', server));
+      continue;
+    }
+    const url = URL.canParse(server) ? new URL(server) : undefined;
+    const scheme = url?.protocol.slice(0, -1) ?? '';
+    if (url === undefined || !schemes.includes(scheme) || url.hostname === '') {
+      problems.push(problem(path, serverExample, server));
+      continue;
+    }
+    if (url.username !== '' || url.password !== '') {
+      // what was written may hold a password: it is not repeated
+      problems.push({ path, expected: 'no user or password here: mqtt.username and mqtt.passwordFile', got: 'an address with a user' });
+      continue;
+    }
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    if ((scheme === 'mqtt' || scheme === 'ws') && !isLoopback(host) && v['mqtt.insecure'] !== true) {
+      problems.push(problem(path, `${scheme}s:// (or mqtt.insecure: true, which lets everybody on the way read and write)`, server));
+    }
+  }
+  return problems;
+}
+
+function checkMqtt(v: Values): Problem[] {
+  const problems: Problem[] = [];
+  const prefix = text(v, 'mqtt.prefix');
+  if (!isTopicPrefix(prefix)) {
+    problems.push(problem('mqtt.prefix', 'one or two topic levels such as podsched/v1, without + and #', prefix));
+  }
+  if (texts(v, 'mqtt.servers').includes('embedded')) {
+    const listen = text(v, 'mqtt.embedded.listen');
+    const parts = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(listen);
+    if (parts === null || Number(parts[3]) > 65535) {
+      problems.push(problem('mqtt.embedded.listen', 'an address and port such as 127.0.0.1:1883', listen));
+    } else if (!isLoopback(parts[1] ?? parts[2] ?? '') && text(v, 'mqtt.embedded.passwordFile') === '') {
+      problems.push(problem('mqtt.embedded.listen', 'a loopback address, or a mqtt.embedded.passwordFile beside it', listen));
+    }
+  }
+  const [cert, key] = [text(v, 'mqtt.tls.certFile'), text(v, 'mqtt.tls.keyFile')];
+  if ((cert === '') !== (key === '')) {
+    const missing = cert === '' ? 'mqtt.tls.certFile' : 'mqtt.tls.keyFile';
+    problems.push(problem(missing, 'a file: certificate and key come together', text(v, missing)));
+  }
+  if (text(v, 'mqtt.passwordFile') !== '' && text(v, 'mqtt.username') === '') {
+    problems.push(problem('mqtt.username', 'the user whose password mqtt.passwordFile holds', ''));
+  }
+  return problems;
+}
+
+function checkImages(v: Values): Problem[] {
+  const [low, high] = [Number(v.imageGCLowThresholdPercent), Number(v.imageGCHighThresholdPercent)];
+  return low < high ? [] : [problem('imageGCLowThresholdPercent', `less than imageGCHighThresholdPercent (${high})`, low)];
+}

@@ -1,0 +1,61 @@
+// pure
+/**
+ * The pod as the kubelet would have it after decoding: v1 defaults filled in, then what the file source sets (kubelet v1.32
+ * pkg/apis/core/v1/defaults.go, config/common.go). The name stays as written and the UID is the instance's own (instance.ts).
+ */
+import { effectiveRequests } from './resources.ts';
+import type { Container, Pod, PullPolicy } from './v1.ts';
+import { systemPriorities } from './validate.ts';
+
+/** The pull policy of an image that names none: Always for `:latest`, spelled out or meant. Hash scheme 1 rests on it: it never changes. */
+export function defaultPullPolicy(image: string): PullPolicy {
+  const [named = '', digest] = image.split('@');
+  const tag = /:([^/:]*)$/.exec(named)?.[1];
+  return tag === 'latest' || (tag === undefined && digest === undefined) ? 'Always' : 'IfNotPresent';
+}
+
+/** All defaults of a decoded pod. An already defaulted pod comes back equal. */
+export function defaultPod(pod: Pod, nodeName: string): Pod {
+  const { spec, metadata } = pod;
+  const hostNetwork = spec.hostNetwork === true;
+  const one = (c: Container): Container => defaultContainer(c, hostNetwork);
+  const named = spec.priorityClassName ?? '';
+  const priority = spec.priority ?? (Object.hasOwn(systemPriorities, named) ? systemPriorities[named] : undefined);
+  const tolerated = spec.tolerations?.some((t) => t.operator === 'Exists' && t.effect === 'NoExecute' && (t.key ?? '') === '');
+  return {
+    ...pod,
+    metadata: { ...metadata, namespace: metadata.namespace || 'default' },
+    spec: {
+      ...spec,
+      ...(spec.initContainers !== undefined && { initContainers: spec.initContainers.map(one) }),
+      containers: spec.containers.map(one),
+      restartPolicy: spec.restartPolicy || 'Always',
+      terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
+      dnsPolicy: spec.dnsPolicy || 'ClusterFirst',
+      nodeName,
+      securityContext: spec.securityContext ?? {},
+      schedulerName: spec.schedulerName || 'default-scheduler',
+      tolerations: tolerated ? (spec.tolerations ?? []) : [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }],
+      ...(priority !== undefined && { priority }),
+      enableServiceLinks: spec.enableServiceLinks ?? true,
+    },
+  };
+}
+
+function defaultContainer(c: Container, hostNetwork: boolean): Container {
+  const requests = effectiveRequests(c);
+  return {
+    ...c,
+    ...(c.ports !== undefined && {
+      ports: c.ports.map((port) => ({
+        ...port,
+        ...(hostNetwork && !port.hostPort && { hostPort: port.containerPort }),
+        protocol: port.protocol || 'TCP',
+      })),
+    }),
+    resources: { ...c.resources, ...(Object.keys(requests).length > 0 && { requests }) },
+    terminationMessagePath: c.terminationMessagePath || '/dev/termination-log',
+    terminationMessagePolicy: c.terminationMessagePolicy || 'File',
+    imagePullPolicy: c.imagePullPolicy || defaultPullPolicy(c.image),
+  };
+}

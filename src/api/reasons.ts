@@ -1,0 +1,250 @@
+// pure
+/** Every reason that podsched gives for a state, in words for a person: what it means, and what to do. `podsched why` and docs/reasons.md read it. */
+
+export interface ReasonText {
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
+const nothing = 'Nothing to do.';
+const wait = 'Wait; it passes by itself.';
+
+/** By the part that gives them, in the order of the documentation. */
+export const reasonGroups: Readonly<Record<string, Readonly<Record<string, ReasonText>>>> = {
+  'It is as it should be': {
+    Accepted: { meaning: 'The object is accepted and stored; a pod of it has not been started yet.', remedy: nothing },
+    Ready: { meaning: 'All containers run and are ready.', remedy: nothing },
+    Succeeded: {
+      meaning: 'All containers ended with exit code 0 and the restart policy asks for no more.',
+      remedy: 'To run it once more, change it, or remove and add it again.',
+    },
+    PodCompleted: { meaning: 'The pod has ended with success, so it is not ready any more.', remedy: nothing },
+    Removed: {
+      meaning: 'No source names the object any more; its pod ends by its grace period.',
+      remedy: 'Put the manifest back if that was not meant.',
+    },
+    Stopping: { meaning: 'The containers are being stopped by their grace period.', remedy: wait },
+    Adopted: { meaning: 'A pod that an other version of podsched started was taken over as it runs.', remedy: nothing },
+  },
+  'What the sources say': {
+    Invalid: {
+      meaning: 'The object was refused; `problems` lists each mistake with its place.',
+      remedy: 'Correct the manifest at the line and path named. `podsched validate FILE` checks it without an agent.',
+    },
+    EditRefused: {
+      meaning: 'The newest text of the winning source is refused; what was accepted last goes on.',
+      remedy: 'Correct the manifest; `problems` of the source has the place.',
+    },
+    Shadowed: {
+      meaning: 'Another source, or another file, has the same object and wins.',
+      remedy: 'Remove one of the two. Files win over topics; of two files the one that runs keeps running.',
+    },
+    CheckpointLost: {
+      meaning: 'The stored state could not be read; what runs is left running until the sources were read.',
+      remedy: 'Put the manifest back, or say `podsched resync --forget-lost`. Check the card.',
+    },
+    InsecurePermissions: {
+      meaning: 'Others may write this file or folder, so anybody may start pods.',
+      remedy: '`chown root` and `chmod go-w` the file and the folder.',
+    },
+    SourceUnreadable: {
+      meaning: 'The file or folder is there and cannot be read; what was accepted before goes on.',
+      remedy: 'Look at the permissions, and at the kernel log for card errors.',
+    },
+    FieldsWithoutEffect: {
+      meaning: 'Fields are known and have no effect here, or are not known; `problems` lists them.',
+      remedy: 'Take them out, or correct the spelling. `strict: true` refuses them.',
+    },
+    WatchDegraded: {
+      meaning: 'The folder cannot be watched; it is read every fileCheckFrequency instead.',
+      remedy: 'Raise fs.inotify.max_user_watches and max_user_instances.',
+    },
+    ManifestFolderUnreadable: {
+      meaning: 'The manifest folder is not there or cannot be read; what was accepted goes on.',
+      remedy: 'Make the folder, or correct `staticPodPath`.',
+    },
+    StoreFailed: {
+      meaning: 'The accepted object could not be stored, so it is not run: it would be lost at the next power cut.',
+      remedy: 'Look at free space and the kernel log: a full or dying card.',
+    },
+  },
+  'What keeps a pod from starting': {
+    WaitingForPredecessor: {
+      meaning: 'A pod of the same name is still ending; two never run at once.',
+      remedy: 'Wait for its grace period. If it hangs, look at its containers with `crictl ps`.',
+    },
+    RuntimeDown: {
+      meaning: 'containerd does not answer; what runs goes on, nothing can be started or seen.',
+      remedy: '`systemctl status containerd`, and check `containerRuntimeEndpoint`. podsched goes on by itself when it is back.',
+    },
+    NetworkNotReady: {
+      meaning: 'The runtime has no pod network yet (CNI), so only hostNetwork pods start.',
+      remedy: 'Install a CNI configuration in /etc/cni/net.d and its plugins in /opt/cni/bin, or use `hostNetwork: true`.',
+    },
+    CreatePodSandboxError: {
+      meaning: 'The runtime could not make the pod’s sandbox.',
+      remedy: 'Read the message: a missing CNI plugin or a missing sandbox image are usual. `journalctl -u containerd` has more.',
+    },
+    ConfigPodSandboxError: { meaning: 'The sandbox configuration could not be built.', remedy: 'Read the message; it names the field.' },
+    KillPodSandboxError: { meaning: 'An old sandbox could not be stopped.', remedy: '`journalctl -u containerd`; it is tried again.' },
+    KillContainerError: {
+      meaning: 'A container could not be stopped.',
+      remedy: '`journalctl -u containerd`; a process stuck in the kernel (state D) needs its device or a reboot. It is tried again.',
+    },
+  },
+  'What a container waits for': {
+    ContainerCreating: { meaning: 'The container is about to be made.', remedy: wait },
+    PodInitializing: { meaning: 'Init containers have not finished yet.', remedy: 'Wait, or look at the init container’s log.' },
+    ContainersNotInitialized: { meaning: 'Init containers have not finished yet.', remedy: 'Wait, or look at the init container’s log.' },
+    ContainersNotReady: {
+      meaning: 'A container does not run or is not ready.',
+      remedy: 'Look at the container named in the message, and at its log.',
+    },
+    UnknownContainerStatuses: { meaning: 'Nothing is known of the containers yet.', remedy: wait },
+    CrashLoopBackOff: {
+      meaning: 'The container keeps ending; the next start waits (10 s, doubled up to 5 min).',
+      remedy:
+        'Read its log and last exit code. Exit 137 with OOMKilled: raise the memory limit. Exit 1 at once: command or configuration. “exec format error”: the image is for another architecture.',
+    },
+    ErrImagePull: {
+      meaning: 'The image could not be pulled.',
+      remedy: 'Read the message: name, tag, network, credentials, or no image for this architecture.',
+    },
+    ImagePullBackOff: {
+      meaning: 'The image could not be pulled; the next try waits.',
+      remedy: 'As ErrImagePull. A correct image name is tried at once.',
+    },
+    ErrImageNeverPull: {
+      meaning: 'The image is not on this node and imagePullPolicy is Never.',
+      remedy: 'Import it (`ctr -n k8s.io images import FILE`) or use another policy.',
+    },
+    ImageInspectError: { meaning: 'The runtime could not look at the image.', remedy: 'Pull it again: `crictl rmi IMAGE`, then wait.' },
+    InvalidImageName: { meaning: 'The image name cannot be read.', remedy: 'Correct it: lower case, `[registry/]name[:tag][@digest]`.' },
+    RegistryUnavailable: { meaning: 'The registry does not answer.', remedy: 'Check network, name resolution and the registry.' },
+    SignatureValidationFailed: {
+      meaning: 'The signature of the image was not accepted.',
+      remedy: 'Check the signature policy of the runtime.',
+    },
+    CreateContainerConfigError: {
+      meaning: 'The container’s configuration could not be built (user, environment).',
+      remedy: 'Read the message. runAsNonRoot needs a numeric user that is not 0.',
+    },
+    CreateContainerError: {
+      meaning: 'The runtime could not make the container.',
+      remedy: 'Read the message: a missing mount source, device or security profile are usual.',
+    },
+    PreCreateHookError: { meaning: 'The agent’s own step before creating failed.', remedy: 'Read the message.' },
+    PreStartHookError: { meaning: 'The agent’s own step before starting failed.', remedy: 'Read the message.' },
+    RunContainerError: {
+      meaning: 'The container was made and its process could not be started.',
+      remedy: 'Read the message: the command is not in the image, is not executable, or is for another architecture.',
+    },
+    PostStartHookError: { meaning: 'The postStart hook failed; the container was stopped.', remedy: 'Correct the hook or what it needs.' },
+  },
+  'How a pod ended': {
+    ContainersFailed: {
+      meaning: 'A container failed and the restart policy asks for no new try.',
+      remedy: 'Read its log and exit code. Change the manifest, or remove and add it, to run it again.',
+    },
+    PodFailed: { meaning: 'The pod has failed, so it is not ready any more.', remedy: 'See the reason of the phase.' },
+    DeadlineExceeded: {
+      meaning: 'The pod ran longer than activeDeadlineSeconds.',
+      remedy: 'Raise activeDeadlineSeconds, or find out why it took so long. It runs again when it is changed.',
+    },
+    UnexpectedAdmissionError: { meaning: 'The pod was not let onto this node.', remedy: 'Read the message.' },
+    SandboxDied: {
+      meaning: 'The sandbox of a Never pod died while the pod ran; it may have half run, so it does not run again by itself.',
+      remedy: 'Look why the sandbox died (`journalctl -u containerd`), then change or re-add the manifest to run it again.',
+    },
+    NodeRebooted: {
+      meaning: 'The node was rebooted while a pod with restartPolicy Never ran; it may have half run and is not run again.',
+      remedy: 'Remove and add the manifest to run it again; use OnFailure if that should happen by itself.',
+    },
+    ContainerStatusUnknown: {
+      meaning: 'The runtime lost the container before its end was seen; exit code 137 stands for “unknown”.',
+      remedy: 'Usually after a crash of containerd. Always and OnFailure pods start again.',
+    },
+    Completed: { meaning: 'The container ended with exit code 0.', remedy: nothing },
+    Error: { meaning: 'The container ended with another exit code than 0.', remedy: 'Read its log.' },
+    OOMKilled: {
+      meaning: 'The kernel killed the container for using more memory than its limit, or than the node has.',
+      remedy: 'Raise resources.limits.memory, or find the leak.',
+    },
+    StartError: {
+      meaning: 'The process could not be started (exit code 128).',
+      remedy: 'The command is not in the image, is not executable, or is for another architecture.',
+    },
+  },
+  'What events tell besides': {
+    BackOff: { meaning: 'A restart or a pull waits for its back-off.', remedy: 'See CrashLoopBackOff or ImagePullBackOff.' },
+    Failed: {
+      meaning: 'A container could not be pulled, made or started.',
+      remedy: 'Read the message; the waiting reason of the container says more.',
+    },
+    InspectFailed: { meaning: 'The image could not be looked up.', remedy: 'See InvalidImageName or ImageInspectError.' },
+    FailedCreatePodSandBox: { meaning: 'The sandbox could not be made.', remedy: 'See CreatePodSandboxError.' },
+    FailedPodSandBoxStatus: {
+      meaning: 'The new sandbox could not be looked at.',
+      remedy: '`journalctl -u containerd`; it is tried again.',
+    },
+    FailedKillPod: { meaning: 'The pod could not be ended.', remedy: 'See KillContainerError and KillPodSandboxError.' },
+    FailedSync: { meaning: 'A step of the pod failed; it is tried again.', remedy: 'Read the message.' },
+    FailedPreStopHook: { meaning: 'The preStop hook failed; the container is stopped all the same.', remedy: 'Correct the hook.' },
+    SandboxChanged: { meaning: 'The pod gets a new sandbox: the old one is dead, as after a reboot.', remedy: nothing },
+    NotTold: {
+      meaning: 'A message could not be told to the broker.',
+      remedy: 'Read the message: too large, or refused by the broker’s access rules.',
+    },
+  },
+  'The node and its broker': {
+    BrokerUnreachable: {
+      meaning: 'No broker answers; pods go on, and the last values are told when it is back.',
+      remedy: 'Check `mqtt.servers`, the network and the broker.',
+    },
+    BrokerRefusesWrites: {
+      meaning: 'The broker takes the connection and not the messages.',
+      remedy: 'Give the user the access rules of the MQTT contract: read and write below its own node.',
+    },
+    DuplicateNode: {
+      meaning: 'Another machine is online under this node name.',
+      remedy: 'Give one of the two another name (`nodeName`), or remove the identity file of a cloned card.',
+    },
+    IdentityMoved: {
+      meaning: 'The card is in another board, so the node took a new name.',
+      remedy: 'Configure `nodeName` if it should keep its name.',
+    },
+    Unreachable: { meaning: 'The broker does not answer.', remedy: 'Check `mqtt.servers`, the network and the broker.' },
+    Refused: { meaning: 'The broker refuses the connection.', remedy: 'Check user, password and certificate.' },
+    TakenOver: {
+      meaning: 'Another connection with the same client id took over.',
+      remedy: 'Look for a second machine with this node name.',
+    },
+    OnlineNotReadBack: { meaning: 'What this node tells does not come back from the broker.', remedy: 'See BrokerRefusesWrites.' },
+    PublishRefused: { meaning: 'The broker refuses a topic.', remedy: 'See BrokerRefusesWrites.' },
+    MessageTooLarge: {
+      meaning: 'The broker takes only smaller messages than this one.',
+      remedy: 'Raise the broker’s largest packet size.',
+    },
+    MessageDropped: {
+      meaning: 'A message ended the connection twice and is not sent again.',
+      remedy: 'Raise the broker’s largest packet size; look at its log.',
+    },
+    NameTaken: { meaning: 'Another machine holds the node name; this one tells nothing under it.', remedy: 'See DuplicateNode.' },
+    Listening: { meaning: 'The board is new; the node listens whether the old one is still online.', remedy: wait },
+    AnotherMachine: { meaning: 'Another machine was heard under this node name.', remedy: 'See DuplicateNode.' },
+    ConfigurationInvalid: {
+      meaning: 'The configuration file is wrong or was emptied; the last good configuration runs.',
+      remedy: 'Correct podsched.yaml at the place in the message (`podsched validate` checks it), then `systemctl reload podsched`.',
+    },
+    RestartNeeded: {
+      meaning: 'The configuration was changed in keys that take effect at the next start of the agent.',
+      remedy: '`systemctl restart podsched`; pods keep running meanwhile.',
+    },
+    BoardChanged: { meaning: 'The board is another than the identity file names.', remedy: 'See IdentityMoved.' },
+  },
+};
+
+const all: ReadonlyMap<string, ReasonText> = new Map(Object.values(reasonGroups).flatMap((group) => Object.entries(group)));
+
+/** What a reason means and what to do; undefined: it is not one of ours (the runtime's own, for example). */
+export const explainReason = (reason: string): ReasonText | undefined => all.get(reason);

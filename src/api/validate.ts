@@ -1,0 +1,89 @@
+// pure
+/**
+ * The kubelet's create-validation of what this version supports: names, labels, ports, durations, resources, environment, keys of
+ * ConfigMaps and Secrets. It judges a typed object and yields every mistake with its path; it changes nothing. Types, unknown and
+ * unsupported fields are decode.ts' business, and what that found wrong is absent here: every check bears with an absent field.
+ * Mirrors kubelet v1.32 pkg/apis/core/validation as the file source calls it; podsched's own are the memory floor and the two system
+ * priority classes (behaviour.md 12, "Completed, refused, ended").
+ */
+import { parseCrashBackoff } from './crashBackoff.ts';
+import { entryPath, fieldPath } from './fieldPath.ts';
+import { wrongLabel, wrongLabelValue, wrongQualifiedName, wrongSubdomain } from './names.ts';
+import type { ApiObject, Problem } from './objects.ts';
+import { problemIf } from './problems.ts';
+import { shown } from './scalars.ts';
+import type { ObjectMeta, Pod, PodSpec } from './v1.ts';
+import { validateContainers } from './validateContainer.ts';
+import { validateConfigMap, validateSecret } from './validateData.ts';
+
+/** The two classes podsched resolves itself; nothing could resolve another. */
+export const systemPriorities: Readonly<Record<string, number>> = {
+  'system-node-critical': 2_000_001_000,
+  'system-cluster-critical': 2_000_000_000,
+};
+
+/** Every mistake of a typed object, in the order of its fields. */
+export function validateObject(o: ApiObject): Problem[] {
+  const problems = validateMetadata(o.metadata ?? {});
+  switch (o.kind) {
+    case 'Pod':
+      return [...problems, ...validatePod(o)];
+    case 'ConfigMap':
+      return [...problems, ...validateConfigMap(o)];
+    case 'Secret':
+      return [...problems, ...validateSecret(o)];
+  }
+}
+
+function validateMetadata(m: Partial<ObjectMeta>): Problem[] {
+  const problems: Problem[] = [];
+  if (m.name !== undefined) problems.push(...problemIf(wrongSubdomain(m.name), 'metadata.name', m.name));
+  if (m.namespace !== undefined && m.namespace !== '')
+    problems.push(...problemIf(wrongLabel(m.namespace), 'metadata.namespace', m.namespace));
+  for (const [key, value] of Object.entries(m.labels ?? {})) {
+    const path = entryPath('metadata.labels', key);
+    problems.push(...problemIf(wrongQualifiedName(key), path, key), ...problemIf(wrongLabelValue(value), path, value));
+  }
+  let bytes = 0;
+  for (const [key, value] of Object.entries(m.annotations ?? {})) {
+    const path = entryPath('metadata.annotations', key);
+    problems.push(...problemIf(wrongQualifiedName(key.toLowerCase()), path, key));
+    bytes += key.length + value.length;
+    if (key === 'podsched.dev/crash-backoff' && parseCrashBackoff(value) === undefined) {
+      problems.push({ path, expected: 'first,max: two durations from 100ms to 24h, such as 1s,1m', got: shown(value) });
+    }
+  }
+  if (bytes > 256 * 1024) problems.push({ path: 'metadata.annotations', expected: 'at most 256 KiB', got: `${bytes} bytes` });
+  return problems;
+}
+
+function validatePod(pod: Pod): Problem[] {
+  const spec: Partial<PodSpec> = pod.spec ?? {};
+  const at = (name: string): string => fieldPath('spec', name);
+  const problems = validateContainers(spec);
+  const grace = spec.terminationGracePeriodSeconds;
+  if (grace !== undefined && grace < 0)
+    problems.push({ path: at('terminationGracePeriodSeconds'), expected: '0 or more', got: String(grace) });
+  const deadline = spec.activeDeadlineSeconds;
+  if (deadline !== undefined && (deadline < 1 || deadline > 2 ** 31 - 1)) {
+    problems.push({ path: at('activeDeadlineSeconds'), expected: `from 1 to ${2 ** 31 - 1}`, got: String(deadline) });
+  }
+  if (spec.hostname !== undefined && spec.hostname !== '')
+    problems.push(...problemIf(wrongLabel(spec.hostname), at('hostname'), spec.hostname));
+  if (spec.hostPID === true && spec.shareProcessNamespace === true) {
+    problems.push({ path: at('shareProcessNamespace'), expected: 'false, since hostPID is true', got: 'true' });
+  }
+  return [...problems, ...validatePriority(spec)];
+}
+
+function validatePriority(spec: Partial<PodSpec>): Problem[] {
+  const name = spec.priorityClassName;
+  if (name === undefined || name === '') return [];
+  const priority = Object.hasOwn(systemPriorities, name) ? systemPriorities[name] : undefined;
+  if (priority === undefined) {
+    const expected = `${Object.keys(systemPriorities).join(' or ')}: nothing here could resolve another class, use spec.priority`;
+    return [{ path: 'spec.priorityClassName', expected, got: shown(name) }];
+  }
+  if (spec.priority === undefined || spec.priority === priority) return [];
+  return [{ path: 'spec.priority', expected: `${priority}, the priority of ${name}, or nothing`, got: String(spec.priority) }];
+}

@@ -1,0 +1,155 @@
+// pure
+/** Validation of containers: names, image, ports, environment, resources, users (kubelet v1.32 validateContainers and validateInitContainers). */
+import { entryPath, itemPath } from './fieldPath.ts';
+import { wrongEnvName, wrongIp, wrongLabel, wrongPortName } from './names.ts';
+import type { Problem } from './objects.ts';
+import { duplicates, problemIf } from './problems.ts';
+import { canonicalQuantity, compareQuantities, parseQuantity, quantityValue } from './quantity.ts';
+import { shown } from './scalars.ts';
+import type { Container, ContainerPort, PodSpec, Quantity } from './v1.ts';
+
+/** Under this no process starts; what is written below it was meant in another unit. */
+export const memoryFloorBytes = 4 * 2 ** 20;
+
+interface Placed {
+  readonly container: Partial<Container>;
+  readonly path: string;
+  readonly init: boolean;
+}
+
+/** Every mistake of a pod's containers and init containers. */
+export function validateContainers(spec: Partial<PodSpec>): Problem[] {
+  const init: Placed[] = (spec.initContainers ?? []).map((container, i) => ({
+    container,
+    path: itemPath('spec.initContainers', i),
+    init: true,
+  }));
+  const app: Placed[] = (spec.containers ?? []).map((container, i) => ({ container, path: itemPath('spec.containers', i), init: false }));
+  const all = [...init, ...app];
+  const problems: Problem[] = [];
+  if (spec.containers !== undefined && app.length === 0)
+    problems.push({ path: 'spec.containers', expected: 'at least one container', got: 'none' });
+  for (const placed of all) problems.push(...validateContainer(placed, spec.hostNetwork === true));
+  problems.push(...duplicates(all.map((p) => ({ path: `${p.path}.name`, name: p.container.name }))));
+  problems.push(
+    ...duplicateHostPorts(
+      all.filter((p) => !p.init || p.container.restartPolicy === 'Always'),
+      spec.hostNetwork === true,
+    ),
+  );
+  return problems;
+}
+
+function validateContainer({ container, path, init }: Placed, hostNetwork: boolean): Problem[] {
+  const problems: Problem[] = [];
+  const { name, image } = container;
+  if (name !== undefined) problems.push(...problemIf(wrongLabel(name), `${path}.name`, name));
+  if (image !== undefined && image.trim() === '')
+    problems.push({ path: `${path}.image`, expected: 'the name of an image', got: shown(image) });
+  else if (image !== undefined && image !== image.trim())
+    problems.push({ path: `${path}.image`, expected: 'no blanks around it', got: shown(image) });
+  if (!init && container.restartPolicy !== undefined) {
+    problems.push({
+      path: `${path}.restartPolicy`,
+      expected: 'absent: only init containers may have one',
+      got: shown(container.restartPolicy),
+    });
+  }
+  const ports = container.ports ?? [];
+  ports.forEach((port, i) => {
+    problems.push(...validatePort(port, itemPath(`${path}.ports`, i), hostNetwork));
+  });
+  problems.push(...duplicates(ports.map((port, i) => ({ path: `${itemPath(`${path}.ports`, i)}.name`, name: port.name }))));
+  (container.env ?? []).forEach((variable, i) => {
+    const at = `${itemPath(`${path}.env`, i)}.name`;
+    if (variable.name !== undefined) problems.push(...problemIf(wrongEnvName(variable.name), at, variable.name));
+  });
+  return [...problems, ...validateResources(container, path), ...validateUser(container, path)];
+}
+
+function validatePort(port: Partial<ContainerPort>, path: string, hostNetwork: boolean): Problem[] {
+  const problems: Problem[] = [];
+  const { name, containerPort, hostPort, hostIP } = port;
+  const number = 'a port from 1 to 65535';
+  if (name !== undefined && name !== '') problems.push(...problemIf(wrongPortName(name), `${path}.name`, name));
+  if (containerPort !== undefined && !isPort(containerPort)) {
+    problems.push({ path: `${path}.containerPort`, expected: number, got: String(containerPort) });
+  }
+  if (hostPort !== undefined && hostPort !== 0) {
+    if (!isPort(hostPort)) problems.push({ path: `${path}.hostPort`, expected: number, got: String(hostPort) });
+    else if (hostNetwork && containerPort !== undefined && hostPort !== containerPort) {
+      const expected = `${containerPort}, the containerPort, since hostNetwork is true`;
+      problems.push({ path: `${path}.hostPort`, expected, got: String(hostPort) });
+    }
+  }
+  if (hostIP !== undefined && hostIP !== '') problems.push(...problemIf(wrongIp(hostIP), `${path}.hostIP`, hostIP));
+  return problems;
+}
+
+const isPort = (n: number): boolean => n >= 1 && n <= 65_535;
+
+/** Two containers that run at one time cannot have one port of the host. */
+function duplicateHostPorts(all: readonly Placed[], hostNetwork: boolean): Problem[] {
+  const first = new Map<string, string>();
+  const problems: Problem[] = [];
+  for (const { container, path } of all) {
+    (container.ports ?? []).forEach((port, i) => {
+      const hostPort = port.hostPort || (hostNetwork ? port.containerPort : 0);
+      if (!hostPort) return;
+      const at = `${itemPath(`${path}.ports`, i)}.${port.hostPort ? 'hostPort' : 'containerPort'}`;
+      const key = `${port.protocol || 'TCP'}/${port.hostIP ?? ''}/${hostPort}`;
+      const before = first.get(key);
+      if (before === undefined) first.set(key, at);
+      else problems.push({ path: at, expected: `another port than ${before}`, got: String(hostPort) });
+    });
+  }
+  return problems;
+}
+
+function validateResources(container: Partial<Container>, path: string): Problem[] {
+  const problems: Problem[] = [];
+  const { limits = {}, requests = {} } = container.resources ?? {};
+  for (const [list, amounts] of [
+    ['limits', limits],
+    ['requests', requests],
+  ] as const) {
+    for (const [name, amount] of Object.entries(amounts)) {
+      const at = entryPath(`${path}.resources.${list}`, name);
+      if ((parseQuantity(amount)?.nano ?? 0n) < 0n) problems.push({ path: at, expected: '0 or more', got: String(amount) });
+      else if (list === 'limits' && name === 'memory') problems.push(...memoryFloor(amount, at));
+    }
+  }
+  for (const [name, request] of Object.entries(requests)) {
+    const limit = Object.hasOwn(limits, name) ? limits[name] : undefined;
+    if (limit === undefined || compareQuantities(request, limit) <= 0) continue;
+    problems.push({ path: entryPath(`${path}.resources.requests`, name), expected: `at most the limit, ${limit}`, got: String(request) });
+  }
+  return problems;
+}
+
+/** `300m` of memory is a third of a byte. */
+function memoryFloor(limit: Quantity, path: string): Problem[] {
+  if (compareQuantities(limit, memoryFloorBytes) >= 0) return [];
+  const text = canonicalQuantity(limit);
+  if (text === '0') return [{ path, expected: 'at least 4Mi, or no limit at all', got: text }];
+  const number = text.includes('e') ? String(quantityValue(limit)) : /^[0-9]+/.exec(text)?.[0];
+  const meant = number !== undefined && compareQuantities(`${number}Mi`, memoryFloorBytes) >= 0 ? `${number}Mi` : undefined;
+  return [
+    {
+      path,
+      expected: `at least 4Mi${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+      got: text,
+      ...(meant !== undefined && { nearest: meant }),
+    },
+  ];
+}
+
+function validateUser(container: Partial<Container>, path: string): Problem[] {
+  const problems: Problem[] = [];
+  for (const field of ['runAsUser', 'runAsGroup'] as const) {
+    const id = container.securityContext?.[field];
+    if (id === undefined || (id >= 0 && id <= 2 ** 31 - 1)) continue;
+    problems.push({ path: `${path}.securityContext.${field}`, expected: `an id from 0 to ${2 ** 31 - 1}`, got: String(id) });
+  }
+  return problems;
+}

@@ -1,0 +1,391 @@
+/**
+ * One connection from CONNACK to its end: birth, heartbeat, reading back what was said, and the reading of the own subtree. It speaks in
+ * one of two voices: as the node (`normal`), or aside (`listening`, `duplicate`) on `duplicates/<machine>` while the name may be another's.
+ * Owns what is true of this connection only; what outlives it is in `SessionState`. Mirrors "Session" of the MQTT contract.
+ */
+
+import type { NodeOnline } from '../api/payloads.ts';
+import { expirySeconds, type NodeTopics } from '../api/topics.ts';
+import { Deadlines } from '../async/deadlines.ts';
+import { type BrokerConnection, BrokerError, type BrokerHandlers, type BrokerMessage, type ConnectOptions } from '../world/broker.ts';
+import { after, type Clock, type Monotonic } from '../world/clock.ts';
+import type { Log } from '../world/log.ts';
+import { Marker } from './marker.ts';
+import { judgeOnline, onlinePayload, parseOnline } from './online.ts';
+import { blamesMessage, stableMs } from './reconnect.ts';
+import type { RetainedTopics } from './retained.ts';
+import type { Sender } from './sender.ts';
+import { readable, SubtreeReader } from './subtree.ts';
+import type { LinkEnd, SessionIdentity, SessionState } from './words.ts';
+
+export interface LinkDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly topics: NodeTopics;
+  readonly identity: SessionIdentity;
+  readonly state: SessionState;
+  readonly retained: RetainedTopics;
+  readonly sender: Sender;
+  readonly heartbeatSeconds: () => number;
+  readonly agentVersion: string;
+  readonly clockSynced: () => boolean;
+  readonly seq: () => number;
+  readonly stable: () => void;
+  readonly onHeartbeat: () => void;
+  readonly onSettled: () => void;
+  readonly onBootAdopted: () => void;
+}
+
+type Moment = 'heartbeat' | 'settled' | 'stable' | 'readBack' | 'sayAgain' | 'listened' | 'unsuspected' | 'send';
+
+const settledMs = 2_000;
+const readBackMs = 10_000;
+const sayAgainMs = 1_000;
+const farewellMs = 2_000;
+const markerTriesOfALook = 2;
+/** What a payload says is not believed beyond this. */
+const longestHeartbeatSeconds = 3_600;
+
+export class Link {
+  readonly handlers: BrokerHandlers = { onMessage: (m) => this.#onMessage(m), onClose: (e) => this.#onClose(e) };
+  #connection: BrokerConnection | undefined;
+  #early: BrokerMessage[] = [];
+  #deadlines: Deadlines<Moment>;
+  #marker: Marker;
+  #subtree: SubtreeReader;
+  #seenBoot: number | undefined;
+  #echoed = false;
+  #saying = false;
+  #saidAt: Monotonic | undefined;
+  #openedAt: Monotonic | undefined;
+  #ours: { readonly again: boolean } | undefined;
+  #end: (e: LinkEnd) => void = () => {};
+  readonly #whenEnded: Promise<LinkEnd>;
+
+  constructor(
+    private readonly deps: LinkDeps,
+    readonly session: number,
+  ) {
+    this.#deadlines = new Deadlines(deps.clock, (moment) => this.#due(moment));
+    this.#marker = new Marker(deps.clock, `${session}`, (payload) =>
+      deps.sender.urgent(deps.topics.marker, payload, { qos: 1, retain: false, expirySeconds: expirySeconds.marker }),
+    );
+    this.#subtree = new SubtreeReader({ ...deps, marker: this.#marker });
+    this.#whenEnded = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  /** What the broker says for us when we cannot: made before CONNECT, with this session's number. */
+  will(): ConnectOptions['will'] {
+    const normal = this.deps.state.mode === 'normal';
+    return {
+      topic: this.#voice(),
+      payload: this.#online('lost'),
+      qos: 1,
+      retain: true,
+      delaySeconds: 30,
+      expirySeconds: normal ? expirySeconds.will : expirySeconds.duplicate,
+    };
+  }
+
+  /** Lives until the connection ends. */
+  open(connection: BrokerConnection): Promise<LinkEnd> {
+    this.#connection = connection;
+    this.#openedAt = this.deps.clock.monotonic();
+    this.deps.sender.attach(connection);
+    for (const m of this.#early) this.#hear(m);
+    this.#early = [];
+    this.#run(this.#begin(connection));
+    return this.#whenEnded;
+  }
+
+  /** The next moment at which the sender has something to do. */
+  wakeSender(at: number): void {
+    if (at === Number.POSITIVE_INFINITY) this.#deadlines.delete('send');
+    else this.#deadlines.set('send', at as Monotonic);
+  }
+
+  /** Clean exit: `offline`, then DISCONNECT. Bounded, whatever the broker does. */
+  async leave(): Promise<void> {
+    if (this.#connection === undefined || this.#ours !== undefined) return;
+    const { clock, sender, state } = this.deps;
+    sender.close();
+    let settled = true;
+    if (state.mode !== 'listening') {
+      const expiry = state.mode === 'normal' ? expirySeconds.will : expirySeconds.duplicate;
+      const said = sender.urgent(this.#voice(), this.#online('offline'), { qos: 1, retain: true, expirySeconds: expiry });
+      settled = await within(
+        clock,
+        farewellMs,
+        said.catch(() => {}), // refused: the will would be too
+      );
+    }
+    // an offline that was not acknowledged may not be there: without DISCONNECT the will says it
+    await this.#finish(false, settled ? 'disconnect' : 'drop');
+  }
+
+  /** Reads the own retained subtree when it is due and nothing forbids it. */
+  readGhosts(): void {
+    const { clock, state } = this.deps;
+    if (!state.ready || !state.ghostsDue || state.mode !== 'normal' || this.#subtree.reading || !this.#saying) return;
+    if (clock.monotonic() < state.suspectUntil) {
+      this.#deadlines.set('unsuspected', state.suspectUntil as Monotonic);
+      return;
+    }
+    if (this.#connection === undefined) return;
+    this.#run(
+      this.#subtree.read(this.#connection).then(() => {
+        // put off because another machine was heard meanwhile: when that has passed, once more
+        if (clock.monotonic() < state.suspectUntil) this.readGhosts();
+      }),
+    );
+  }
+
+  async #begin(connection: BrokerConnection): Promise<void> {
+    const { identity, retained, sender, state, topics, clock } = this.deps;
+    const subscribed = connection.subscribe([topics.online], 1);
+    if (state.mode !== 'normal') {
+      await subscribed; // who cannot hear must not conclude that nobody speaks
+      return this.#beginAside();
+    }
+    subscribed.catch((error) => this.deps.log.warn({ error }, 'the own online topic cannot be read'));
+    // a reading that a crash cut short has left its filter in the broker's session
+    if (state.first && connection.sessionPresent) connection.unsubscribe([topics.subtree]).catch(() => {}); // the connection's end comes by itself
+    state.first = false;
+    if (!identity.bootKnown() && (await this.#look(connection))) return this.#finish(true);
+    if (!connection.sessionPresent) state.ghostsDue = true;
+    this.#saying = true;
+    this.#sayOnline();
+    retained.spread(!connection.sessionPresent, clock.monotonic());
+    sender.open();
+    this.#in('settled', settledMs);
+    this.#in('stable', stableMs);
+    this.readGhosts();
+  }
+
+  #beginAside(): void {
+    this.#in('stable', stableMs);
+    if (this.deps.state.mode === 'duplicate') this.#sayDuplicate();
+    else if (this.#deadlines.get('listened') === undefined) this.#in('listened', 2_000 * this.deps.heartbeatSeconds());
+  }
+
+  /** The boot counter is lost: takes the one after the greatest seen. True when the will already given to the broker has the wrong one. */
+  async #look(connection: BrokerConnection): Promise<boolean> {
+    const { identity, log, topics } = this.deps;
+    const inWill = identity.boot();
+    const heard = await readable(connection.subscribe([topics.marker], 1));
+    const came = heard && (await this.#marker.wait(markerTriesOfALook));
+    if (!came) log.warn({}, 'the marker does not come back: the boot counter is taken from what was seen so far');
+    if (heard) await connection.unsubscribe([topics.marker]);
+    await identity.adoptBoot(this.#seenBoot);
+    if (identity.boot() === inWill) return false;
+    this.deps.onBootAdopted();
+    return true;
+  }
+
+  #onMessage(m: BrokerMessage): void {
+    if (this.#connection === undefined) this.#early.push(m);
+    else this.#hear(m);
+  }
+
+  #hear(m: BrokerMessage): void {
+    const { topics } = this.deps;
+    this.#subtree.see(m);
+    if (m.topic === topics.marker) this.#marker.came(m.payload);
+    else if (m.topic === topics.online) this.#hearOnline(m);
+  }
+
+  #hearOnline(m: BrokerMessage): void {
+    const { clock, heartbeatSeconds, identity, state } = this.deps;
+    const heard = parseOnline(m.payload);
+    if (heard === undefined) return;
+    if (heard.boot !== undefined) this.#seenBoot = Math.max(this.#seenBoot ?? 0, heard.boot);
+    const live = this.#echoed || state.unread || this.#connection?.sessionPresent !== true;
+    const own = { machine: identity.machine, session: this.session, normal: state.mode === 'normal', live };
+    const theirsMs = 1_000 * Math.min(heard.heartbeatSeconds ?? heartbeatSeconds(), longestHeartbeatSeconds);
+    // whatever the retained one says: so often its writer would be heard, if it lives
+    if (m.retain && state.mode === 'listening') this.#deadlines.set('listened', after(this.#openedAt ?? clock.monotonic(), 2 * theirsMs));
+    switch (judgeOnline(heard, m.retain, own)) {
+      case 'echo':
+        this.#echoed = true;
+        state.unread = false;
+        this.#deadlines.delete('readBack');
+        return;
+      case 'sayAgain':
+        if (this.#saying) this.#deadlines.setEarlier('sayAgain', after(this.#saidAt ?? clock.monotonic(), sayAgainMs));
+        return;
+      case 'otherOnce':
+        // a board that was replaced leaves its online behind; a living one will be heard within two heartbeats
+        if (!identity.formerMachines().includes(heard.machine)) this.#suspect(heard.machine, 2 * theirsMs);
+        return;
+      case 'otherLive':
+        this.#suspect(heard.machine, 3 * theirsMs);
+        this.#run(this.#hearOther(heard.machine));
+        return;
+      case 'nothing':
+    }
+  }
+
+  async #hearOther(machine: string): Promise<void> {
+    const { identity, log, state } = this.deps;
+    const tookItsName = identity.formerMachines().includes(machine);
+    if (state.mode === 'duplicate') return;
+    if (state.mode === 'normal' && identity.rightful() && !tookItsName) {
+      log.error(
+        { machine, own: identity.machine },
+        'another machine is online under this node name, and the identity file names us: we go on',
+      );
+      return;
+    }
+    log.error({ machine, own: identity.machine }, 'this node name is taken by another machine: nothing is told under it from here');
+    const wasNormal = state.mode === 'normal';
+    state.mode = 'duplicate';
+    this.#deadlines.delete('listened');
+    this.deps.sender.close();
+    if (tookItsName) await identity.giveBack(machine);
+    if (wasNormal) await this.#finish(true);
+    else this.#sayDuplicate();
+  }
+
+  #suspect(machine: string, ms: number): void {
+    const { clock, state } = this.deps;
+    state.other = machine;
+    state.suspectUntil = Math.max(state.suspectUntil, clock.monotonic() + ms);
+  }
+
+  #due(moment: Moment): void {
+    const { log, onHeartbeat, onSettled, retained, sender, stable, state, topics } = this.deps;
+    switch (moment) {
+      case 'heartbeat':
+        if (state.mode === 'duplicate') {
+          this.#sayDuplicate();
+        } else {
+          this.#sayOnline();
+          onHeartbeat();
+        }
+        return;
+      case 'sayAgain':
+        this.#sayOnline();
+        return;
+      case 'settled':
+        // some brokers take a session and a message, and have forgotten both a moment later
+        this.#sayOnline();
+        retained.touch(topics.info);
+        sender.kick();
+        onSettled();
+        return;
+      case 'stable':
+        stable();
+        return;
+      case 'readBack':
+        if (!state.unread)
+          log.warn({ topic: topics.online }, 'our own online does not come back: the broker refuses our writes, or our reading');
+        state.unread = true;
+        return;
+      case 'listened':
+        this.#run(this.#takeName());
+        return;
+      case 'unsuspected':
+        this.readGhosts();
+        return;
+      case 'send':
+        sender.kick();
+        return;
+    }
+  }
+
+  /** Nothing live was heard: the board was replaced. */
+  async #takeName(): Promise<void> {
+    const { identity, log, retained, state, topics } = this.deps;
+    log.warn({ machine: identity.machine }, 'nobody else is online under this name: the board was replaced, and this one takes the name');
+    await identity.claim();
+    state.mode = 'normal';
+    state.suspectUntil = 0;
+    retained.set(topics.duplicate(identity.machine), undefined, { qos: 1 });
+    await this.#finish(true);
+  }
+
+  #sayOnline(): void {
+    const heartbeat = this.deps.heartbeatSeconds();
+    this.#saidAt = this.deps.clock.monotonic();
+    this.#in('heartbeat', 1_000 * heartbeat);
+    this.#deadlines.setEarlier('readBack', after(this.#saidAt, readBackMs));
+    this.#say('online', 3 * heartbeat);
+  }
+
+  #sayDuplicate(): void {
+    this.#in('heartbeat', 1_000 * this.deps.heartbeatSeconds());
+    this.#say('duplicate', expirySeconds.duplicate);
+  }
+
+  #say(state: NodeOnline['state'], expiry: number): void {
+    this.deps.sender.urgent(this.#voice(), this.#online(state), { qos: 1, retain: true, expirySeconds: expiry }).catch((e: unknown) => {
+      // a refusal is a condition at once; without a code the connection is going, and its end is told elsewhere
+      if (e instanceof BrokerError && e.code !== undefined) this.deps.state.unread = true;
+    });
+  }
+
+  #voice(): string {
+    const { identity, state, topics } = this.deps;
+    return state.mode === 'normal' ? topics.online : topics.duplicate(identity.machine);
+  }
+
+  #online(state: NodeOnline['state']): string {
+    const { agentVersion, clockSynced, heartbeatSeconds, identity, seq } = this.deps;
+    return onlinePayload(state, {
+      node: identity.nodeName,
+      machine: identity.machine,
+      bootID: identity.bootId,
+      session: this.session,
+      heartbeatSeconds: heartbeatSeconds(),
+      agentVersion,
+      clockSynced: clockSynced(),
+      boot: identity.boot(),
+      seq: seq(),
+    });
+  }
+
+  #in(moment: Moment, ms: number): void {
+    this.#deadlines.set(moment, after(this.deps.clock.monotonic(), ms));
+  }
+
+  /** Ours to end: DISCONNECT (no will), and the socket after two seconds in any case. */
+  async #finish(again: boolean, how: 'disconnect' | 'drop' = 'disconnect'): Promise<void> {
+    const connection = this.#connection;
+    if (connection === undefined || this.#ours !== undefined) return;
+    this.#ours = { again };
+    await within(this.deps.clock, farewellMs, connection.end(how));
+    await connection.end('drop');
+    this.#onClose(undefined);
+  }
+
+  #onClose(error: BrokerError | undefined): void {
+    this.#deadlines.stop();
+    this.#marker.stop();
+    this.#subtree.stop();
+    this.deps.sender.detach(error?.code, this.#ours === undefined && blamesMessage(error?.code));
+    this.#end(this.#ours === undefined ? { by: 'broker', error } : { by: 'us', again: this.#ours.again });
+  }
+
+  /** A step of this connection. It fails when the connection does, whose end is told elsewhere; what else fails ends the connection. */
+  #run(step: Promise<void>): void {
+    step.catch((error: unknown) => {
+      if (error instanceof BrokerError && error.code === undefined) return;
+      this.deps.log.error({ error }, 'a step of the broker session failed');
+      this.#connection?.end('drop').catch(() => {}); // gone already
+    });
+  }
+}
+
+/** Waits for `work`, but no longer than `ms`; true when it was done by then. */
+async function within(clock: Clock, ms: number, work: Promise<void>): Promise<boolean> {
+  const timer = new AbortController();
+  let done = false;
+  const finished = work.then(() => {
+    done = true;
+  });
+  await Promise.race([finished, clock.sleep(ms, timer.signal).catch(() => {})]); // aborted: the work was done first
+  timer.abort();
+  return done;
+}

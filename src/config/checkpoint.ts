@@ -1,0 +1,108 @@
+/**
+ * The checkpoint: one store entry for each accepted object, written before anything runs of it, so that the node starts again without the
+ * folder. Owns which entries could not be read; they are left alone until the folder has said what it wants.
+ */
+import type { KeyText, PodUid, Source } from '../api/objects.ts';
+import type { Store } from '../world/store.ts';
+import type { Candidate, Entry } from './merge.ts';
+
+const prefix = 'objects/';
+/** Tells a checkpoint without objects from none at all. */
+const marker = 'config/checkpoint';
+const atOnce = 8;
+
+export type CheckpointState = 'read' | 'absent' | 'lost';
+
+export class Checkpoint {
+  /** Store keys of entries that cannot be read. */
+  #lost = new Set<string>();
+  #marked = false;
+
+  constructor(private readonly store: Store) {}
+
+  /** Everything that can be read. Never throws: what cannot be read makes it 'lost'. */
+  async load(): Promise<{ readonly state: CheckpointState; readonly entries: readonly Entry[]; readonly lost: readonly unknown[] }> {
+    const entries: Entry[] = [];
+    const lost: unknown[] = [];
+    let keys: string[];
+    try {
+      keys = await this.store.list(prefix);
+    } catch (e) {
+      return { state: 'lost', entries, lost: [e] };
+    }
+    await inGroups(keys, async (key) => {
+      try {
+        entries.push(readEntry(await this.store.get(key), key));
+      } catch (e) {
+        this.#lost.add(key);
+        lost.push(e);
+      }
+    });
+    try {
+      this.#marked = (await this.store.get(marker)) !== undefined;
+    } catch (e) {
+      if (keys.length === 0) lost.push(e);
+    }
+    const state = lost.length > 0 ? 'lost' : keys.length > 0 || this.#marked ? 'read' : 'absent';
+    return { state, entries: entries.sort((a, b) => (a.key < b.key ? -1 : 1)), lost };
+  }
+
+  async save(entry: Entry): Promise<void> {
+    if (!this.#marked) {
+      await this.store.put(marker, { version: 1 });
+      this.#marked = true;
+    }
+    await this.store.put(prefix + entry.key, entry);
+    this.#lost.delete(prefix + entry.key);
+  }
+
+  async remove(key: KeyText): Promise<void> {
+    await this.store.remove(prefix + key);
+    this.#lost.delete(prefix + key);
+  }
+
+  /** Once all sources have said what they want, what cannot be read is wanted by nobody. */
+  async forgetLost(): Promise<void> {
+    for (const key of this.#lost) {
+      await this.store.remove(key);
+      this.#lost.delete(key);
+    }
+  }
+}
+
+/** Acts on all items, a few at once: a card takes several syncs together as fast as one. Rejects with the first failure. */
+export async function inGroups<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < items.length) {
+      const item = items[next++];
+      if (item !== undefined) await act(item);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, work));
+}
+
+const isObject = (v: unknown): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v);
+
+/** Trusts what this agent wrote, but not that the file is one of its own. */
+function readEntry(value: unknown, storeKey: string): Entry {
+  const wrong = (what: string): Error => new Error(`stored entry ${storeKey}: ${what}`);
+  if (!isObject(value) || typeof value.key !== 'string' || typeof value.winner !== 'string') throw wrong('not an object entry');
+  const list: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : [];
+  const candidates = list.map((c): Candidate => {
+    if (!isObject(c) || typeof c.source !== 'string' || typeof c.revision !== 'string' || !isObject(c.object))
+      throw wrong('a candidate is damaged');
+    const firstSeen = typeof c.firstSeen === 'string' ? c.firstSeen : '';
+    return { source: c.source as Source, revision: c.revision, firstSeen, object: c.object as unknown as Candidate['object'] };
+  });
+  const winner = candidates.find((c) => c.source === value.winner);
+  if (winner === undefined) throw wrong('its winner is missing');
+  if (winner.object.kind === 'Pod' && typeof value.uid !== 'string') throw wrong('it has no UID');
+  return {
+    key: value.key as KeyText,
+    ...(typeof value.uid === 'string' ? { uid: value.uid as PodUid } : {}),
+    since: typeof value.since === 'string' ? value.since : winner.firstSeen,
+    winner: winner.source,
+    candidates,
+  };
+}

@@ -1,0 +1,126 @@
+// pure
+/**
+ * What the sources say, put together: which candidates an object has, and which of them wins. The decision only: what was accepted before
+ * and what the folder says now go in, what should be accepted comes out.
+ *
+ * Only an absent file deletes, or a file that was read as a whole and does not name the object any more. A broken document keeps whatever
+ * that file said before (behaviour 11). The same object in two files: the one that runs keeps running (behaviour 1). No field is merged.
+ */
+import type { ApiObject, KeyText, PodUid, Source } from '../api/objects.ts';
+import type { DecodedFile, DecodedObject } from './decode.ts';
+
+/** What one source wants for an object: the last good of it. */
+export interface Candidate {
+  readonly source: Source;
+  readonly revision: string;
+  /** When this source first said this revision, RFC 3339. */
+  readonly firstSeen: string;
+  readonly object: ApiObject;
+}
+
+/** An accepted object: what a checkpoint entry holds. */
+export interface Entry {
+  readonly key: KeyText;
+  /** The instance of a pod; ConfigMaps and Secrets have none. */
+  readonly uid?: PodUid;
+  /** When this instance was first accepted, RFC 3339. */
+  readonly since: string;
+  readonly winner: Source;
+  readonly candidates: readonly Candidate[];
+}
+
+/** What an object should become; without candidates it goes. */
+export interface Wanted {
+  readonly key: KeyText;
+  readonly winner?: Candidate;
+  readonly candidates: readonly Candidate[];
+}
+
+export const fileSource = (name: string): Source => `file:${name}`;
+export const fileOf = (source: Source): string | undefined => (source.startsWith('file:') ? source.slice(5) : undefined);
+export const winnerOf = (entry: Entry): Candidate | undefined => entry.candidates.find((c) => c.source === entry.winner);
+
+/** Precedence of sources: a lower number wins over a higher one. */
+function rankOf(source: Source): number {
+  if (source.startsWith('file:')) return 0;
+  if (source === 'mqtt:node') return 1;
+  return source === 'mqtt:all' ? 3 : 2;
+}
+
+const bySource = (a: Candidate, b: Candidate): number =>
+  rankOf(a.source) - rankOf(b.source) || (a.source < b.source ? -1 : a.source > b.source ? 1 : 0);
+
+/** Every object that was accepted, or that a file names now, as it should be. `now` is for people. */
+export function mergeFolder(before: ReadonlyMap<KeyText, Entry>, files: readonly DecodedFile[], now: string): Wanted[] {
+  const folder = new Folder(files);
+  const wanted: Wanted[] = [];
+  for (const key of new Set([...before.keys(), ...folder.keys()])) {
+    const entry = before.get(key);
+    const candidates: Candidate[] = [];
+    for (const candidate of entry?.candidates ?? []) {
+      const kept = folder.keep(key, candidate, now);
+      if (kept !== undefined) candidates.push(kept);
+    }
+    for (const [source, { object, revision }] of folder.of(key)) {
+      if (!candidates.some((c) => c.source === source)) candidates.push({ source, revision, firstSeen: now, object });
+    }
+    candidates.sort(bySource);
+    const winner = pickWinner(entry, candidates);
+    wanted.push({ key, candidates, ...(winner === undefined ? {} : { winner }) });
+  }
+  return wanted;
+}
+
+/** The strongest source; among equals the one that wins already, else the one that says the same (a renamed file), else the first by name. */
+export function pickWinner(before: Entry | undefined, candidates: readonly Candidate[]): Candidate | undefined {
+  const strongest = Math.min(...candidates.map((c) => rankOf(c.source)));
+  const among = candidates.filter((c) => rankOf(c.source) === strongest).sort(bySource);
+  if (before === undefined) return among[0];
+  const running = winnerOf(before)?.revision;
+  return among.find((c) => c.source === before.winner) ?? among.find((c) => c.revision === running) ?? among[0];
+}
+
+/** Whether the checkpoint already says what is wanted. */
+export function isSame(entry: Entry | undefined, wanted: Wanted): boolean {
+  if (entry === undefined) return wanted.winner === undefined;
+  if (entry.winner !== wanted.winner?.source || entry.candidates.length !== wanted.candidates.length) return false;
+  return entry.candidates.every((c, i) => c.source === wanted.candidates[i]?.source && c.revision === wanted.candidates[i]?.revision);
+}
+
+/** What the folder says, by object and file. */
+class Folder {
+  #files = new Map<string, DecodedFile>();
+  #objects = new Map<KeyText, Map<Source, DecodedObject>>();
+
+  constructor(files: readonly DecodedFile[]) {
+    for (const file of files) {
+      this.#files.set(file.name, file);
+      for (const decoded of file.objects) {
+        const bySource = this.#objects.get(decoded.key) ?? new Map<Source, DecodedObject>();
+        bySource.set(fileSource(file.name), decoded);
+        this.#objects.set(decoded.key, bySource);
+      }
+    }
+  }
+
+  keys(): Iterable<KeyText> {
+    return this.#objects.keys();
+  }
+
+  of(key: KeyText): ReadonlyMap<Source, DecodedObject> {
+    return this.#objects.get(key) ?? new Map();
+  }
+
+  /** What becomes of a candidate: newer, as it was, or gone. */
+  keep(key: KeyText, candidate: Candidate, now: string): Candidate | undefined {
+    const name = fileOf(candidate.source);
+    if (name === undefined) return candidate;
+    const said = this.of(key).get(candidate.source);
+    if (said !== undefined) {
+      const firstSeen = said.revision === candidate.revision ? candidate.firstSeen : now;
+      return { ...candidate, object: said.object, revision: said.revision, firstSeen };
+    }
+    const file = this.#files.get(name);
+    return file === undefined || file.whole ? undefined : candidate;
+  }
+}

@@ -1,0 +1,60 @@
+// pure
+/** What is worth an event: each thing that is wrong with the folder, a file or an object, once as long as it stays the same. */
+import type { ObjectKey, Problem } from '../api/objects.ts';
+import { fileOf } from './merge.ts';
+import { type ConfigView, shadowedExpectation, splitKey } from './view.ts';
+
+export interface ConfigEvent {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+  readonly object: ObjectKey | { readonly file: string };
+}
+
+/** The folder itself, where an event names a file. */
+export const folderItself = '.';
+const shownProblems = 3;
+
+/** `web.yaml:7:5: spec.containers[0].image: expected …, got … (did you mean …?)` */
+export function describeProblem(p: Problem): string {
+  const place = [p.file, p.line, p.column].filter((x) => x !== undefined).join(':');
+  const near = p.nearest === undefined ? '' : ` (did you mean ${p.nearest}?)`;
+  return `${place === '' ? '' : `${place}: `}${p.path === '' ? '' : `${p.path}: `}expected ${p.expected}, got ${p.got}${near}`;
+}
+
+const describeAll = (problems: readonly Problem[]): string => {
+  const more = problems.length - shownProblems;
+  return problems.slice(0, shownProblems).map(describeProblem).join('; ') + (more > 0 ? `; and ${more} more` : '');
+};
+
+/** Everything that is wrong now, by what it is about. Whoever tells it compares with what was told before. */
+export function computeReports(view: ConfigView): Map<string, ConfigEvent> {
+  const reports = new Map<string, ConfigEvent>();
+  const add = (id: string, object: ConfigEvent['object'], reason: string, message: string): void => {
+    reports.set(id, { type: 'Warning', reason, message, object });
+  };
+  const { fault, insecure, degraded } = view.folder;
+  if (fault !== undefined) add('fault', { file: folderItself }, 'SourceUnreadable', fault);
+  if (insecure !== undefined) add('insecure', { file: folderItself }, 'InsecurePermissions', insecure);
+  if (degraded !== undefined) add('degraded', { file: folderItself }, 'WatchDegraded', degraded);
+  const refusals = new Map<string, string>();
+  for (const object of view.objects) {
+    for (const source of object.sources) {
+      const file = fileOf(source.source);
+      if (source.phase === 'Refused' && file !== undefined) refusals.set(file, source.reason);
+      if (source.phase === 'Shadowed' && file !== undefined) {
+        add(`shadowed ${object.key} ${file}`, { file }, 'Shadowed', `${object.key} of ${file} takes no part: ${source.message}`);
+      }
+    }
+    if (object.pending !== undefined) add(`pending ${object.key}`, splitKey(object.key), object.pending.reason, object.pending.message);
+  }
+  for (const { file, problems, warnings } of view.files) {
+    const mistakes = problems.filter((p) => p.expected !== shadowedExpectation);
+    if (mistakes.length > 0) add(`file ${file}`, { file }, refusals.get(file) ?? 'Invalid', describeAll(mistakes));
+    const permissions = warnings.filter((p) => p.path === '');
+    const fields = warnings.filter((p) => p.path !== '');
+    if (permissions.length > 0) add(`permissions ${file}`, { file }, 'InsecurePermissions', describeAll(permissions));
+    if (fields.length > 0) add(`fields ${file}`, { file }, 'FieldsWithoutEffect', describeAll(fields));
+  }
+  return reports;
+}

@@ -1,0 +1,157 @@
+// pure
+/** What config/ knows of every object and file, in the words that status/ and operations/ tell. Secrets' contents are not in it. */
+import type { KeyText, Kind, PodUid, Problem, Source } from '../api/objects.ts';
+import type { DecodedFile } from './decode.ts';
+import { type Entry, fileOf, fileSource, winnerOf } from './merge.ts';
+
+/** What a shadowed file was expected to hold: its problem by which it is told apart from a mistake. */
+export const shadowedExpectation = 'an object that no other file has';
+
+export interface Told {
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface SourceView extends Told {
+  readonly source: Source;
+  /** What is accepted of this source: of a refused one the last good, if there is one. */
+  readonly revision?: string;
+  readonly phase: 'Accepted' | 'Shadowed' | 'Refused' | 'Waiting';
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+}
+
+export interface ObjectView {
+  readonly key: KeyText;
+  readonly kind: Kind;
+  readonly namespace: string;
+  readonly name: string;
+  readonly winner?: { readonly source: Source; readonly revision: string };
+  readonly uid?: PodUid;
+  /** Wanted, and held back. */
+  readonly pending?: Told;
+  readonly sources: readonly SourceView[];
+}
+
+export interface FileView {
+  readonly file: string;
+  readonly objects: readonly KeyText[];
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+}
+
+export interface FolderView {
+  /** The folder was read at least once since start. */
+  readonly read: boolean;
+  /** Why it cannot be read now. */
+  readonly fault?: string;
+  readonly insecure?: string;
+  /** Why only polling is left. */
+  readonly degraded?: string;
+}
+
+export interface ConfigView {
+  readonly objects: readonly ObjectView[];
+  readonly files: readonly FileView[];
+  readonly folder: FolderView;
+}
+
+export interface ViewInput {
+  readonly entries: ReadonlyMap<KeyText, Entry>;
+  readonly files: readonly DecodedFile[];
+  /** Candidates that are not accepted yet, and why. */
+  readonly pending: ReadonlyMap<KeyText, Told & { readonly sources: readonly { readonly source: Source; readonly revision: string }[] }>;
+  readonly folder: FolderView;
+}
+
+export function splitKey(key: KeyText): { readonly kind: Kind; readonly namespace: string; readonly name: string } {
+  const [kind = 'Pod', namespace = '', ...name] = key.split('/');
+  return { kind: kind as Kind, namespace, name: name.join('/') };
+}
+
+/** All of it, objects by key and files by name. */
+export function computeView(input: ViewInput): ConfigView {
+  const refused = refusals(input);
+  const warnings = new Map<string, readonly Problem[]>();
+  for (const file of input.files) for (const o of file.objects) warnings.set(`${o.key} ${fileSource(file.name)}`, o.warnings);
+  const keys = [...new Set([...input.entries.keys(), ...input.pending.keys(), ...refused.keys()])].sort();
+  return {
+    objects: keys.map((key) => objectView(key, input, refused.get(key) ?? new Map(), (source) => warnings.get(`${key} ${source}`) ?? [])),
+    files: [...input.files].sort((a, b) => (a.name < b.name ? -1 : 1)).map((file) => fileView(file, input)),
+    folder: input.folder,
+  };
+}
+
+type Refusals = ReadonlyMap<Source, { readonly reason: string; readonly problems: readonly Problem[] }>;
+
+/** By object: the sources that say something about it that is refused, or that may have said something. */
+function refusals(input: ViewInput): ReadonlyMap<KeyText, Refusals> {
+  const out = new Map<KeyText, Map<Source, { reason: string; problems: readonly Problem[] }>>();
+  const add = (key: KeyText, file: DecodedFile, problems: readonly Problem[]): void => {
+    const of = out.get(key) ?? new Map();
+    of.set(fileSource(file.name), { reason: file.reason, problems });
+    out.set(key, of);
+  };
+  for (const file of input.files) for (const { key, problems } of file.refused) add(key, file, problems);
+  const broken = new Map(input.files.filter((f) => !f.whole).map((f) => [f.name, f]));
+  for (const entry of input.entries.values()) {
+    for (const { source } of entry.candidates) {
+      const file = broken.get(fileOf(source) ?? '');
+      // the file is broken where this object stood: its last good goes on
+      if (file === undefined || file.objects.some((o) => o.key === entry.key) || out.get(entry.key)?.has(source)) continue;
+      add(entry.key, file, file.problems);
+    }
+  }
+  return out;
+}
+
+function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsOf: (source: Source) => readonly Problem[]): ObjectView {
+  const entry = input.entries.get(key);
+  const pending = input.pending.get(key);
+  const winner = entry === undefined ? undefined : winnerOf(entry);
+  const revisions = new Map<Source, string>(entry?.candidates.map((c) => [c.source, c.revision]));
+  for (const { source, revision } of pending?.sources ?? []) revisions.set(source, revision);
+  const sources = [...new Set([...revisions.keys(), ...refused.keys()])].sort().map((source): SourceView => {
+    const revision = revisions.get(source);
+    const base = { source, ...(revision === undefined ? {} : { revision }), problems: [], warnings: warningsOf(source) };
+    const wrong = refused.get(source);
+    if (wrong !== undefined) {
+      const goesOn = source === winner?.source ? 'what was accepted of it last goes on' : 'it takes no part';
+      return { ...base, phase: 'Refused', reason: wrong.reason, message: goesOn, problems: wrong.problems };
+    }
+    if (pending?.sources.some((s) => s.source === source))
+      return { ...base, phase: 'Waiting', reason: pending.reason, message: pending.message };
+    if (winner !== undefined && source !== winner.source) {
+      return { ...base, phase: 'Shadowed', reason: 'Shadowed', message: `${winner.source} has the same object and goes on` };
+    }
+    return { ...base, phase: 'Accepted', reason: 'Accepted', message: '' };
+  });
+  return {
+    key,
+    ...splitKey(key),
+    ...(winner === undefined ? {} : { winner: { source: winner.source, revision: winner.revision } }),
+    ...(entry?.uid === undefined ? {} : { uid: entry.uid }),
+    ...(pending === undefined ? {} : { pending: { reason: pending.reason, message: pending.message } }),
+    sources,
+  };
+}
+
+function fileView(file: DecodedFile, input: ViewInput): FileView {
+  const shadowed: Problem[] = [];
+  for (const { key } of file.objects) {
+    const other = fileOf(input.entries.get(key)?.winner ?? fileSource(file.name));
+    if (other === undefined || other === file.name) continue;
+    shadowed.push({
+      path: 'metadata.name',
+      expected: shadowedExpectation,
+      got: `${key}, which ${other} has too and which goes on`,
+      file: file.name,
+    });
+  }
+  return {
+    file: file.name,
+    objects: [...new Set([...file.objects.map((o) => o.key), ...file.refusedKeys])],
+    problems: [...file.problems, ...shadowed],
+    warnings: [...file.warnings, ...file.objects.flatMap((o) => o.warnings)],
+  };
+}

@@ -1,0 +1,13 @@
+// pure
+/** Whether a container's image is here: what images/ answers and kuberuntime/ acts on. */
+import type { ImageInfo } from './runtime.ts';
+
+export type EnsureResult =
+  | {
+      readonly ok: true;
+      readonly image: ImageInfo;
+      /** Policy Always and no answer from the registry: the image that is here is used; why it could not be refreshed. */
+      readonly stale?: string;
+    }
+  /** Kubernetes' waiting reason and the text for people; milliseconds until trying again makes sense, when known. */
+  | { readonly ok: false; readonly reason: string; readonly message: string; readonly waitMs?: number };

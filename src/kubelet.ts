@@ -1,0 +1,398 @@
+/**
+ * The wiring: the only file in which managers meet. It builds them around a world (real or fake) and hands each the functions it asks for.
+ * Owns the mailbox and which instances are known; decides nothing.
+ */
+
+import type { DesiredPod } from './api/desired.ts';
+import type { KeyText, PodUid } from './api/objects.ts';
+import type { PodStatus } from './api/status.ts';
+import { nodeTopics } from './api/topics.ts';
+import { Deadlines } from './async/deadlines.ts';
+import { Mailbox } from './async/mailbox.ts';
+import { Config } from './config/manager.ts';
+import { PodCache } from './container/cache.ts';
+import { containerFieldPath } from './container/fieldPath.ts';
+import { labels } from './container/words.ts';
+import { Housekeeping } from './housekeeping.ts';
+import { Instances } from './instances.ts';
+import { RuntimeSide } from './kubeletRuntime.ts';
+import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
+import type { PodRef } from './kuberuntime/names.ts';
+import { RuntimeState } from './node/runtimeState.ts';
+import { adoptableUid, isAlive } from './pleg/adoption.ts';
+import { followEvents } from './pleg/follow.ts';
+import { Pleg } from './pleg/pleg.ts';
+import { Completions } from './pod/completions.ts';
+import { instanceState } from './pod/instanceState.ts';
+import { PodManager } from './pod/manager.ts';
+import { PodWorkers, type SyncOutcome } from './pod/workers.ts';
+import { PodSync, type StatusInputs } from './podsync.ts';
+import { EventRecorder } from './status/events.ts';
+import { generatePodStatus, rejectedPodStatus } from './status/generate.ts';
+import { StatusManager } from './status/manager.ts';
+import type { LivePod } from './status/sync.ts';
+import { type SyncEvent, SyncLoop } from './syncloop.ts';
+import { Telling } from './telling.ts';
+import { after, toRfc3339 } from './world/clock.ts';
+import { describeError } from './world/log.ts';
+
+const inspectTimeoutMs = 30_000;
+const housekeepingSoonMs = 2_000;
+const housekeepingPeriodMs = 60_000;
+
+export class Kubelet {
+  readonly status: StatusManager;
+  readonly events: EventRecorder;
+  readonly config: Config;
+  readonly pleg: Pleg;
+  readonly workers: PodWorkers;
+  readonly runtimeState: RuntimeState;
+  readonly pods = new PodManager();
+
+  #instances: Instances;
+  #mailbox = new Mailbox<SyncEvent>();
+  #cache: PodCache;
+  #completions: Completions;
+  #runtime: RuntimeSide;
+  #housekeeping: Housekeeping;
+  #loop: SyncLoop;
+  #podSync: PodSync;
+  #telling: Telling;
+  #due: Deadlines<'housekeeping'>;
+  #ready = false;
+  #stop = new AbortController();
+  #running: Promise<unknown>[] = [];
+
+  constructor(
+    private readonly world: KubeletWorld,
+    private readonly settings: KubeletSettings,
+  ) {
+    const { clock, log, runtime } = world;
+    const topics = nodeTopics(settings.prefix, settings.nodeName);
+    const { boot, seq } = world;
+    this.#instances = new Instances(clock, this.pods);
+
+    this.status = new StatusManager({
+      clock,
+      log,
+      store: world.runStore,
+      topics,
+      tell: world.broker.tell,
+      boot,
+      seq,
+      maxBytes: world.broker.maxBytes,
+    });
+    this.events = new EventRecorder({
+      clock,
+      log,
+      store: world.runStore,
+      topics,
+      nodeName: settings.nodeName,
+      tell: world.broker.send,
+      boot,
+      seq,
+    });
+    this.#completions = new Completions({ log, store: world.stateStore });
+    this.runtimeState = new RuntimeState({ clock, log, runtime, changed: (up) => this.#runtimeChanged(up) });
+    this.#cache = new PodCache({ clock, onWait: (uid) => this.pleg.look(uid) });
+    this.pleg = new Pleg({
+      clock,
+      log,
+      runtime,
+      cache: this.#cache,
+      mine: this.#mine,
+      emit: (event) => this.#mailbox.push({ from: 'pleg', event }),
+      inspectTimeoutMs,
+      firstListed: () => this.#firstListed(),
+    });
+    this.config = new Config({
+      clock,
+      log,
+      store: world.stateStore,
+      folder: world.folder,
+      nodeName: settings.nodeName,
+      strict: settings.strict,
+      newUid: world.newUid,
+      instanceState: (uid) =>
+        instanceState(this.pods.get(uid), this.#cache.get(uid), {
+          worker: this.workers.state(uid),
+          completed: this.#completions.has(this.pods.get(uid)),
+        }),
+      runtimeUid: (key, podHash) => this.#runtimeUid(key, podHash),
+      emit: (update) => this.#mailbox.push({ from: 'config', update }),
+      changed: (keys) => {
+        this.#telling.mark(keys);
+        this.#telling.markFiles();
+        world.conditionsChanged();
+        this.#checkReady();
+      },
+      event: ({ type, reason, message, object }) => this.events.event(object, type, reason, message),
+    });
+    this.#runtime = new RuntimeSide(world, settings, {
+      event: (pod, container, type, reason, message) => this.#event(pod, container, type, reason, message),
+      exitSeenAt: (id) => this.pleg.exitSeenAt(id),
+      acted: (uid, id) => this.pleg.expectEvent(id, uid),
+      desired: (uid) => this.pods.get(uid),
+      mine: this.#mine,
+    });
+    this.#podSync = new PodSync({
+      clock,
+      log,
+      bootId: world.bootId,
+      status: {
+        generate: (desired, runtimeStatus, inputs) => this.#generate(desired, runtimeStatus, inputs),
+        set: (desired, status, ending) => this.#setStatus(desired, status, ending),
+        setReasons: (uid, results) => this.status.setReasons(uid, results),
+        terminate: (uid) => this.status.terminate(uid),
+      },
+      completions: {
+        find: (desired) => this.#completions.find(desired.key, desired.workHash),
+        record: (desired, exits, status) => this.#completions.record(desired, status.phase, exits, status),
+        adopt: (desired) => this.#completions.adopt(desired.key, desired.workHash),
+      },
+      runtime: {
+        syncPod: (desired, status, signal) => this.#runtime.manager.syncPod(desired, status, signal),
+        killPod: (target, status, grace) => this.#runtime.manager.killPod(target, status, grace),
+      },
+      newerStatus: (uid, signal) => this.#cache.getNewerThan(uid, this.#cache.stamp(), signal),
+      networkError: () => this.runtimeState.networkError(),
+      event: (desired, type, reason, message) => this.#event(desired, undefined, type, reason, message),
+      isDesired: (uid) => this.pods.get(uid) !== undefined,
+    });
+    this.workers = new PodWorkers({
+      clock,
+      log,
+      cache: this.#cache,
+      syncPod: (desired, status, signal) => this.#syncPod(desired, status, signal),
+      syncTerminatingPod: (desired, status, kill, signal) => this.#podSync.syncTerminatingPod(desired, status, kill, signal),
+      syncTerminatingRuntimePod: (pod) => this.#podSync.syncTerminatingRuntimePod(pod),
+      syncTerminatedPod: (desired, status) => this.#podSync.syncTerminatedPod(desired, status),
+      effectivePod: (uid) => this.pods.get(uid),
+      unreadable: (desired, error) =>
+        this.#event(desired, undefined, 'Warning', 'FailedSync', `error determining status: ${describeError(error)}`),
+      onFinished: (uid) => this.#mailbox.push({ from: 'finished', uid }),
+      random: world.random,
+      syncFrequencyMs: settings.syncFrequencyMs,
+      predecessors: (desired) =>
+        !this.pleg.listed()
+          ? 'unknown'
+          : this.pleg
+              .pods()
+              .filter((p) => p.name === desired.name && p.namespace === desired.namespace && p.uid !== desired.uid && isAlive(p)),
+    });
+    this.#housekeeping = new Housekeeping({
+      ready: () => this.#settled(),
+      desired: () => this.pods.list(),
+      runtimePods: () => this.pleg.pods(),
+      workers: this.workers,
+      isRefused: (uid) => this.#instances.isRefused(uid),
+      removeStatusesExcept: (known) => this.status.removeOrphans(known),
+      collectContainers: (known) => this.#collect(known),
+      collectBackoff: () => this.#runtime.backoff.collect(),
+      report: (e) => log.warn({ error: describeError(e) }, 'housekeeping could not finish'),
+    });
+    this.#telling = new Telling({
+      view: () => this.config.view(),
+      instance: (key) => this.#instances.byKey(key),
+      live: (pod) => this.#live(pod),
+      setSync: (key, body) => this.status.setSync(key, body),
+      setFile: (file, body) => this.status.setFile(file, body),
+    });
+    this.#loop = new SyncLoop({
+      log,
+      pods: {
+        set: (pod) => this.#setDesired(pod),
+        remove: (uid) => this.#removeDesired(uid),
+        get: (uid) => this.#instances.get(uid),
+      },
+      workers: {
+        updatePod: (update) => {
+          this.workers.updatePod(update);
+          if (update.pod !== undefined) this.#telling.mark([update.pod.key]);
+        },
+      },
+      admit: () => ({ admit: true }),
+      reject: (pod, reason, message) => this.#reject(pod, reason, message),
+      cleanUpContainers: (uid) => this.#cleanUp(uid, this.#instances.get(uid) === undefined),
+      finished: (uid) => this.#finished(uid),
+      housekeeping: () => this.#keepHouse(),
+      changed: () => this.#due.set('housekeeping', after(clock.monotonic(), housekeepingSoonMs)),
+    });
+    this.#due = new Deadlines(clock, () => this.#mailbox.push({ from: 'housekeeping' }));
+  }
+
+  /** Reads what is stored, then runs everything until `stop`. Resolves when the loop runs. */
+  async start(): Promise<void> {
+    const { signal } = this.#stop;
+    const { clock, log, runtime } = this.world;
+    await Promise.all([this.status.load(), this.events.load(), this.#completions.load(), this.#runtime.load()]);
+    await this.config.load();
+    this.#telling.mark(this.#instances.keys());
+    this.#running = [
+      this.#loop.run(this.#mailbox, signal),
+      this.pleg.run(signal),
+      this.runtimeState.run(signal),
+      followEvents({ clock, log, runtime, pleg: this.pleg, changed: (flows) => this.#suspect(flows) }, signal),
+      this.config.run(signal),
+    ];
+    this.#due.set('housekeeping', after(clock.monotonic(), housekeepingSoonMs));
+  }
+
+  /** Ends the agent's own work; pods go on. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#due.stop();
+    await this.workers.stop();
+    await Promise.allSettled(this.#running);
+    this.status.stop();
+    this.events.stop();
+    await Promise.all([this.status.flush(), this.events.flush()]);
+  }
+
+  readonly #mine = (l: Readonly<Record<string, string>>): boolean => {
+    const owner = l[labels.managed];
+    return owner !== undefined && (owner === this.settings.nodeName || this.settings.formerNames.includes(owner));
+  };
+
+  /** The event stream says what a call has not said yet: ask the runtime now. */
+  #suspect(flows: boolean): void {
+    if (flows !== (this.runtimeState.down() === undefined)) this.runtimeState.suspect();
+  }
+
+  #runtimeChanged(up: boolean): void {
+    const { world } = this;
+    this.#telling.markAll();
+    world.conditionsChanged();
+    if (!up) return;
+    // what waited for the runtime goes on at once, endings too
+    void this.#runtime.askDriver().then(() => this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() })); // it never rejects
+  }
+
+  /** What was held back because only the runtime could tell whether it has it already goes on. */
+  #firstListed(): void {
+    this.config.readFolder().then(
+      () => {
+        this.#checkReady();
+        this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() });
+      },
+      (e) => this.world.log.warn({ error: describeError(e) }, 'reading the manifests failed'),
+    );
+  }
+
+  async #syncPod(desired: DesiredPod, status: Parameters<PodSync['syncPod']>[1], signal: AbortSignal): Promise<SyncOutcome> {
+    const outcome = await this.#podSync.syncPod(desired, status, signal);
+    this.#instances.waits(desired.uid, outcome.retryAfterMs);
+    this.#telling.mark([desired.key]);
+    await this.#runtime.keepBackoff();
+    return outcome;
+  }
+
+  #setDesired(pod: DesiredPod): void {
+    this.#instances.set(pod);
+    // a label, the source: told with the status there is, also of a pod whose worker has ended
+    const status = this.status.get(pod.uid);
+    if (status !== undefined && this.#instances.wasTold(pod.uid)) this.status.setPod(pod, status);
+  }
+
+  #removeDesired(uid: PodUid): void {
+    const pod = this.pods.get(uid);
+    this.#instances.remove(uid);
+    if (pod !== undefined)
+      this.#completions
+        .forget(pod.key)
+        .catch((e) => this.world.log.warn({ error: describeError(e) }, 'a completion could not be forgotten'));
+  }
+
+  #setStatus(desired: DesiredPod, status: PodStatus, ending: { readonly graceSeconds: number } | undefined): void {
+    this.status.setPod(desired, status, ending === undefined ? {} : { deletionGraceSeconds: ending.graceSeconds });
+    this.#telling.mark([desired.key]);
+    if (this.#instances.tell(desired.uid)) this.#checkReady();
+  }
+
+  #reject(pod: DesiredPod, reason: string, message: string): void {
+    this.#instances.refuse(pod.uid);
+    this.#event(pod, undefined, 'Warning', reason, message);
+    this.#setStatus(pod, rejectedPodStatus(pod, { reason, message }, toRfc3339(this.world.clock.now())), undefined);
+  }
+
+  #finished(uid: PodUid): void {
+    if (this.pods.get(uid) !== undefined) return;
+    const pod = this.#instances.forget(uid);
+    this.status.remove(uid);
+    if (pod !== undefined) this.#telling.mark([pod.key]);
+    this.#cleanUp(uid, true);
+  }
+
+  #cleanUp(uid: PodUid, removeAll: boolean): void {
+    if (removeAll && !this.#settled()) return;
+    void this.#runtime.collectPod(uid, removeAll).then(() => this.pleg.look(uid)); // it never rejects
+  }
+
+  async #collect(known: ReadonlySet<PodUid>): Promise<void> {
+    const pods = this.pleg.pods();
+    await this.#runtime.gc.collect(pods, { keepPerName: 1, mayRemoveContent: (uid) => !known.has(uid) });
+    await this.#runtime.adoption.retain(new Set(pods.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id))));
+    for (const key of this.#completions.keys())
+      if (this.pods.byKey(key) === undefined && !this.config.has(key)) await this.#completions.forget(key);
+  }
+
+  #keepHouse(): void {
+    this.#due.setEarlier('housekeeping', after(this.world.clock.monotonic(), housekeepingPeriodMs));
+    this.#checkReady();
+    this.#housekeeping.run();
+  }
+
+  /** Sources were read, the runtime was listed, and nothing is held back for either: what is unknown now is nobody's. */
+  #settled(): boolean {
+    return this.config.ready() && this.pleg.listed() && !this.config.view().objects.some((o) => o.pending?.reason === 'RuntimeDown');
+  }
+
+  /** Ghosts may be cleared when what is desired is known and has been told: a topic must not vanish for a moment. */
+  #checkReady(): void {
+    if (this.#ready || !this.#settled()) return;
+    if (this.pods.list().some((p) => !this.#instances.wasTold(p.uid) && this.workers.state(p.uid) !== 'waiting')) return;
+    this.#ready = true;
+    // what was set is told when it is stored: only then is the rest a ghost
+    this.status.flush().then(
+      () => this.world.broker.setReady(),
+      (e) => this.world.log.warn({ error: describeError(e) }, 'statuses cannot be stored'),
+    );
+  }
+
+  #generate(desired: DesiredPod, runtime: Parameters<PodSync['syncPod']>[1], inputs: StatusInputs): PodStatus {
+    return generatePodStatus({
+      desired,
+      runtime,
+      old: this.status.get(desired.uid),
+      reasons: this.status.reasons(desired.uid),
+      now: toRfc3339(this.world.clock.now()),
+      terminal: inputs.terminal,
+      deleting: inputs.ending === true,
+      failed: inputs.failed,
+      hostIps: this.world.hostIps(),
+      runtimeName: this.runtimeState.runtimeName(),
+    });
+  }
+
+  #event(pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const known = this.#instances.get(pod.uid)?.pod;
+    const fieldPath = container === undefined || known === undefined ? undefined : containerFieldPath(known, container);
+    this.events.event({ kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.uid }, type, reason, message, fieldPath);
+  }
+
+  #runtimeUid(key: KeyText, podHash: string): PodUid | undefined | 'unknown' {
+    return this.pleg.listed() ? adoptableUid(this.pleg.pods(), key, podHash) : 'unknown';
+  }
+
+  #live(pod: DesiredPod): LivePod {
+    return {
+      state: this.workers.state(pod.uid),
+      status: this.status.get(pod.uid),
+      running: this.#cache.get(pod.uid) === undefined ? undefined : { revision: pod.revision, uid: pod.uid },
+      blocked: this.status.blocked(pod.uid),
+      runtimeDown: this.runtimeState.down(),
+      networkNotReady: pod.pod.spec.hostNetwork === true ? undefined : this.runtimeState.networkError(),
+      nextRetrySeconds: this.#instances.secondsToRetry(pod.uid),
+    };
+  }
+}

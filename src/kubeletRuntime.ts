@@ -1,0 +1,137 @@
+/**
+ * The wiring's half towards the runtime: what pulls, starts, kills, adopts and cleans up, with its back-off. The other half is kubelet.ts,
+ * which hands over what only it knows. Owns the back-off's place in runDir and the cgroup driver as the runtime said it.
+ */
+import { parseCrashBackoff } from './api/crashBackoff.ts';
+import type { DesiredPod } from './api/desired.ts';
+import { hashIn, newestScheme } from './api/hash.ts';
+import type { PodUid } from './api/objects.ts';
+import type { CgroupDriver } from './api/resources.ts';
+import { Backoff } from './async/backoff.ts';
+import type { ContainerId } from './container/words.ts';
+import { ImageManager } from './images/manager.ts';
+import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
+import { Adoption } from './kuberuntime/adopt.ts';
+import { ContainerGc } from './kuberuntime/gc.ts';
+import { KubeRuntime } from './kuberuntime/manager.ts';
+import { type PodRef, uidOfBackoffKey } from './kuberuntime/names.ts';
+import type { Monotonic } from './world/clock.ts';
+import { describeError } from './world/log.ts';
+
+export interface RuntimeHooks {
+  readonly event: (pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  readonly exitSeenAt: (id: ContainerId) => Monotonic;
+  readonly acted: (uid: PodUid, id: string) => void;
+  readonly desired: (uid: PodUid) => DesiredPod | undefined;
+  readonly mine: (labels: Readonly<Record<string, string>>) => boolean;
+}
+
+const firstBackoffMs = 10_000;
+const maxImageBackoffMs = 300_000;
+const backoffKey = 'backoff';
+
+export class RuntimeSide {
+  readonly adoption: Adoption;
+  readonly backoff: Backoff;
+  readonly manager: KubeRuntime;
+  readonly gc: ContainerGc;
+  #driver: CgroupDriver | undefined;
+  #collecting = new Map<PodUid, { readonly again: boolean; readonly removeAll: boolean }>();
+
+  constructor(
+    private readonly world: KubeletWorld,
+    private readonly settings: KubeletSettings,
+    private readonly hooks: RuntimeHooks,
+  ) {
+    const { clock, log, runtime } = world;
+    const { event, mine } = hooks;
+    this.adoption = new Adoption({ store: world.stateStore, scheme: newestScheme, hashIn, event });
+    this.backoff = new Backoff(clock, (key) => this.#limits(key));
+    const images = new ImageManager({
+      clock,
+      log,
+      images: world.images,
+      backoff: new Backoff(clock, () => ({ firstMs: firstBackoffMs, maxMs: maxImageBackoffMs })),
+      serializePulls: settings.serializeImagePulls,
+      event,
+    });
+    this.manager = new KubeRuntime({
+      clock,
+      log,
+      runtime,
+      logs: world.logFolders,
+      ensureImage: (desired, container, signal) => images.ensure(desired, container, signal),
+      backoff: this.backoff,
+      exitSeenAt: hooks.exitSeenAt,
+      event,
+      adoption: this.adoption,
+      // nothing probes yet, and no result is not a failure
+      liveness: () => undefined,
+      startup: () => undefined,
+      acted: hooks.acted,
+      settings: {
+        nodeName: settings.nodeName,
+        podLogsDir: settings.podLogsDir,
+        bootId: world.bootId,
+        nodeMemoryBytes: world.nodeMemoryBytes,
+        cgroupDriver: () => (settings.cgroupDriver === 'auto' ? (this.#driver ?? 'cgroupfs') : settings.cgroupDriver),
+        hostDns: world.hostDns,
+        thermalThrottlePaths: world.thermalThrottlePaths,
+      },
+    });
+    this.gc = new ContainerGc({ log, runtime, logs: world.logFolders, mine });
+  }
+
+  /** What outlives the agent: adopted hashes (card) and the restart back-off (runDir; losing it is never an error). */
+  async load(): Promise<void> {
+    await this.adoption.load();
+    try {
+      const stored = await this.world.runStore.get(backoffKey);
+      if (typeof stored === 'object' && stored !== null) this.backoff.restore(stored as ReturnType<Backoff['snapshot']>);
+    } catch (e) {
+      this.world.log.warn({ error: describeError(e) }, 'the stored back-off cannot be read');
+    }
+  }
+
+  /** Writes the back-off when it changed. */
+  async keepBackoff(): Promise<void> {
+    await this.world.runStore.put(backoffKey, this.backoff.snapshot());
+  }
+
+  /** Takes away what is dead of one pod; asked again meanwhile, one more pass follows. Never rejects. */
+  async collectPod(uid: PodUid, removeAll: boolean): Promise<void> {
+    if (this.#collecting.has(uid)) {
+      this.#collecting.set(uid, { again: true, removeAll });
+      return;
+    }
+    let next = { again: true, removeAll };
+    while (next.again) {
+      this.#collecting.set(uid, { again: false, removeAll });
+      try {
+        await this.gc.collectPod(uid, 1, next.removeAll);
+      } catch (e) {
+        // housekeeping comes by again
+        this.world.log.debug({ uid, error: describeError(e) }, 'what is left of a pod could not be removed yet');
+      }
+      next = this.#collecting.get(uid) ?? { again: false, removeAll };
+    }
+    this.#collecting.delete(uid);
+  }
+
+  /** The runtime answers: it is asked once how it makes cgroups. */
+  async askDriver(): Promise<void> {
+    if (this.#driver !== undefined) return;
+    try {
+      this.#driver = await this.world.runtime.cgroupDriver();
+    } catch (e) {
+      this.world.log.warn({ error: describeError(e) }, 'the runtime does not say its cgroup driver');
+    }
+  }
+
+  #limits(key: string): { readonly firstMs: number; readonly maxMs: number } {
+    const uid = uidOfBackoffKey(key);
+    const pod = uid === undefined ? undefined : this.hooks.desired(uid);
+    const own = parseCrashBackoff(pod?.pod.metadata.annotations?.['podsched.dev/crash-backoff'] ?? '');
+    return own ?? { firstMs: firstBackoffMs, maxMs: this.settings.maxContainerRestartMs };
+  }
+}

@@ -1,0 +1,136 @@
+// pure
+/**
+ * What the runtime is told about a pod and its containers: PodSandboxConfig and ContainerConfig from the desired pod. Mirrors kubelet v1.32
+ * kuberuntime_sandbox.go and kuberuntime_container.go (facts 10); test/conformance/kubelet-1.32 holds what a real kubelet sent.
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import { quantityMilliValue, quantityValue } from '../api/quantity.ts';
+import {
+  type CgroupDriver,
+  cgroupParent,
+  cpuQuota,
+  cpuShares,
+  effectiveRequests,
+  oomScoreAdj,
+  podRequest,
+  qosClass,
+} from '../api/resources.ts';
+import type { Container, EphemeralContainer, Pod } from '../api/v1.ts';
+import type { ContainerConfig, ImageInfo, LinuxResources, SandboxConfig } from '../container/runtime.ts';
+import type { ContainerId } from '../container/words.ts';
+import { environment, expand } from './expand.ts';
+import { containerAnnotations, containerLabels, sandboxAnnotations, sandboxLabels } from './marks.ts';
+import { hostname, podLogFolder } from './names.ts';
+import { portMappings } from './ports.ts';
+import { hiddenPaths, namespaceOptions, runAs } from './security.ts';
+
+export interface Dns {
+  readonly servers: readonly string[];
+  readonly searches: readonly string[];
+  readonly options: readonly string[];
+}
+
+const cpuPeriodUs = 100_000;
+
+function linuxResources(requestMilli: number, limitMilli: number, memoryBytes: number): LinuxResources {
+  const quota = cpuQuota(limitMilli, cpuPeriodUs);
+  return {
+    cpuPeriod: cpuPeriodUs,
+    ...(quota !== 0 && { cpuQuota: quota }),
+    cpuShares: cpuShares(requestMilli),
+    ...(memoryBytes > 0 && { memoryLimitBytes: memoryBytes }),
+  };
+}
+
+/** The pod's sums; unlike its cgroup's limit, a limit counts here although another container has none. */
+function podLinuxResources(pod: Pod): LinuxResources {
+  const limitsAsRequests = (c: Container): Container => ({ ...c, resources: { requests: c.resources?.limits ?? {} } });
+  const { initContainers = [], containers } = pod.spec;
+  const limits = {
+    spec: { ...pod.spec, initContainers: initContainers.map(limitsAsRequests), containers: containers.map(limitsAsRequests) },
+  };
+  return linuxResources(podRequest(pod, 'cpu'), podRequest(limits, 'cpu'), podRequest(limits, 'memory'));
+}
+
+function containerLinuxResources(pod: Pod, container: Container, nodeMemoryBytes: number): LinuxResources {
+  const limits = container.resources?.limits;
+  return {
+    ...linuxResources(quantityMilliValue(effectiveRequests(container).cpu), quantityMilliValue(limits?.cpu), quantityValue(limits?.memory)),
+    oomScoreAdj: oomScoreAdj(pod, container, nodeMemoryBytes),
+  };
+}
+
+export interface SandboxInputs {
+  readonly attempt: number;
+  readonly nodeName: string;
+  readonly podLogsDir: string;
+  /** `<boot id>/<ms>`, see startedMark. */
+  readonly started: string;
+  readonly cgroupDriver: CgroupDriver;
+  /** The host's resolv.conf: without a cluster DNS every policy but None comes to it. */
+  readonly hostDns: Dns;
+}
+
+export function sandboxConfig(desired: DesiredPod, o: SandboxInputs): SandboxConfig {
+  const { pod } = desired;
+  const all: readonly Container[] = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  return {
+    name: desired.name,
+    namespace: desired.namespace,
+    uid: desired.uid,
+    attempt: o.attempt,
+    hostname: hostname(pod),
+    logDirectory: `${o.podLogsDir}/${podLogFolder(desired)}`,
+    dns: pod.spec.dnsPolicy === 'None' ? { servers: [], searches: [], options: [] } : o.hostDns,
+    portMappings: portMappings(pod),
+    labels: sandboxLabels(desired, o.nodeName),
+    annotations: sandboxAnnotations(desired, o.started),
+    cgroupParent: cgroupParent(o.cgroupDriver, qosClass(pod), desired.uid),
+    // a plain sandbox refuses privileged containers
+    privileged: all.some((c) => c.securityContext?.privileged === true),
+    namespaces: namespaceOptions(pod),
+    resources: podLinuxResources(pod),
+    seccomp: { type: 'RuntimeDefault' },
+  };
+}
+
+export interface ContainerInputs {
+  readonly attempt: number;
+  readonly image: ImageInfo;
+  readonly nodeName: string;
+  readonly nodeMemoryBytes: number;
+  /** Folders of this machine that the kubelet masks too, see hiddenPaths. */
+  readonly thermalThrottlePaths: readonly string[];
+  /** An ephemeral container's target. */
+  readonly targetId?: ContainerId;
+}
+
+export function containerConfig(desired: DesiredPod, container: Container | EphemeralContainer, o: ContainerInputs): ContainerConfig {
+  const { pod } = desired;
+  const spec: Container = { ...container, image: container.image ?? '' };
+  const env = environment(spec.env ?? []);
+  const expanded = (texts: readonly string[] | undefined): string[] => (texts ?? []).map((t) => expand(t, (name) => env.get(name)));
+  return {
+    name: spec.name,
+    attempt: o.attempt,
+    image: o.image.id,
+    userSpecifiedImage: spec.image,
+    command: expanded(spec.command),
+    args: expanded(spec.args),
+    workingDir: spec.workingDir ?? '',
+    envs: [...env].map(([key, value]) => ({ key, value })),
+    mounts: [],
+    labels: containerLabels(desired, spec.name, o.nodeName),
+    annotations: containerAnnotations(desired, spec, o.attempt),
+    logPath: `${spec.name}/${o.attempt}.log`,
+    stdin: spec.stdin ?? false,
+    stdinOnce: spec.stdinOnce ?? false,
+    tty: spec.tty ?? false,
+    resources: containerLinuxResources(pod, spec, o.nodeMemoryBytes),
+    privileged: spec.securityContext?.privileged ?? false,
+    namespaces: namespaceOptions(pod, o.targetId),
+    ...runAs(pod, spec, o.image),
+    ...hiddenPaths(spec, o.thermalThrottlePaths),
+    seccomp: { type: 'Unconfined' },
+  };
+}

@@ -1,0 +1,60 @@
+// pure
+/** What the runtime manager asks of the world and of other rooms. */
+import type { DesiredPod } from '../api/desired.ts';
+import type { PodUid } from '../api/objects.ts';
+import type { CgroupDriver } from '../api/resources.ts';
+import type { Container } from '../api/v1.ts';
+import type { Backoff } from '../async/backoff.ts';
+import type { EnsureResult } from '../container/ensureResult.ts';
+import type { Runtime } from '../container/runtime.ts';
+import type { SyncResult } from '../container/syncResult.ts';
+import type { ContainerId, RuntimePodStatus } from '../container/words.ts';
+import type { Clock, Monotonic } from '../world/clock.ts';
+import type { Log } from '../world/log.ts';
+import type { Dns } from './configs.ts';
+import type { LogFolders } from './logs.ts';
+import type { PodRef } from './names.ts';
+import type { ProbeResult } from './records.ts';
+
+export interface KubeRuntimeSettings {
+  readonly nodeName: string;
+  readonly podLogsDir: string;
+  readonly bootId: string;
+  readonly nodeMemoryBytes: number;
+  readonly cgroupDriver: () => CgroupDriver;
+  readonly hostDns: () => Dns;
+  /** The /sys/devices/system/cpu/cpuN/thermal_throttle folders that exist here; the kubelet masks them. */
+  readonly thermalThrottlePaths?: readonly string[];
+}
+
+export interface KubeRuntimeDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly runtime: Runtime;
+  readonly logs: LogFolders;
+  readonly ensureImage: (desired: DesiredPod, container: Container, signal: AbortSignal) => Promise<EnsureResult>;
+  /** Restart back-off; its limits may look the pod up by `uidOfBackoffKey`. */
+  readonly backoff: Backoff;
+  /** When this agent saw the container's exit. */
+  readonly exitSeenAt: (id: ContainerId) => Monotonic;
+  readonly event: (pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  readonly adoption: {
+    review(desired: DesiredPod, status: RuntimePodStatus): Promise<void>;
+    sameHash(recorded: string, wanted: string, id: string): boolean;
+  };
+  readonly liveness: (id: ContainerId) => ProbeResult | undefined;
+  readonly startup: (id: ContainerId) => ProbeResult | undefined;
+  /** A start or stop of this sandbox or container has returned: the event stream should show it (it may have done so already). */
+  readonly acted: (uid: PodUid, id: string) => void;
+  readonly settings: KubeRuntimeSettings;
+}
+
+/** One sync of one pod, as its steps share it. */
+export interface SyncRun {
+  readonly desired: DesiredPod;
+  readonly status: RuntimePodStatus;
+  readonly signal: AbortSignal;
+  readonly results: SyncResult[];
+  /** A changing call was made, whatever came of it: what was known before is old. */
+  acted: boolean;
+}

@@ -1,0 +1,157 @@
+/**
+ * Ending containers: each by its own grace, sidecars after what they serve, never with less than 2 s. Mirrors kubelet v1.32 killContainer
+ * and killPodWithSyncResult (facts 7). Stopping what is gone is success; a stop that was interrupted is simply called again.
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import { isSidecar } from '../api/resources.ts';
+import type { Container as ContainerSpec, Pod } from '../api/v1.ts';
+import { isAbort } from '../async/abort.ts';
+import { isNotFound } from '../container/runtime.ts';
+import type { SyncResult } from '../container/syncResult.ts';
+import type { Container, RuntimePod, RuntimePodStatus } from '../container/words.ts';
+import type { Clock } from '../world/clock.ts';
+import { describeError } from '../world/log.ts';
+import type { KubeRuntimeDeps } from './deps.ts';
+import { graceOfAnnotations } from './marks.ts';
+import type { PodRef } from './names.ts';
+import type { KillReason } from './records.ts';
+
+export type KillDeps = Pick<KubeRuntimeDeps, 'clock' | 'log' | 'runtime' | 'event' | 'acted'>;
+
+export const minimumGraceSeconds = 2;
+
+const specOf = (pod: Pod, name: string): ContainerSpec | undefined =>
+  [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((c) => c.name === name);
+
+/** The grace a container is due, in seconds (facts 7.1). Without a pod, or when the pod has no such container, its annotations tell. */
+export function graceSeconds(
+  pod: Pod | undefined,
+  record: Pick<Container, 'name' | 'annotations'>,
+  reason: KillReason,
+  override: number | undefined,
+): number {
+  if (override !== undefined) return override;
+  if (pod === undefined) return graceOfAnnotations(record.annotations) ?? minimumGraceSeconds;
+  if (pod.metadata.deletionGracePeriodSeconds !== undefined) return pod.metadata.deletionGracePeriodSeconds;
+  const own = pod.spec.terminationGracePeriodSeconds;
+  if (own === undefined) return minimumGraceSeconds;
+  const spec = specOf(pod, record.name);
+  const probe = reason === 'LivenessProbe' ? spec?.livenessProbe : reason === 'StartupProbe' ? spec?.startupProbe : undefined;
+  return probe?.terminationGracePeriodSeconds ?? own;
+}
+
+export interface Kill {
+  readonly pod: Pod | undefined;
+  readonly ref: PodRef;
+  readonly record: Pick<Container, 'id' | 'name' | 'annotations'>;
+  readonly reason: KillReason;
+  /** The text of the Killing event; undefined: "Stopping container NAME". */
+  readonly message: string | undefined;
+  readonly override: number | undefined;
+  /** Resolves when those it waits for have ended. */
+  readonly turn?: Promise<unknown>;
+}
+
+/** Stops one container and waits until it is down. Never rejects: the result says what went wrong. */
+export async function killContainer(deps: KillDeps, kill: Kill): Promise<SyncResult> {
+  const { record, ref } = kill;
+  const since = deps.clock.monotonic();
+  const grace = graceSeconds(kill.pod, record, kill.reason, kill.override);
+  deps.event(ref, record.name, 'Normal', 'Killing', kill.message ?? `Stopping container ${record.name}`);
+  if (kill.turn !== undefined && grace > 0) await waitAtMost(deps.clock, kill.turn, grace * 1000);
+  const left = grace - Math.floor((deps.clock.monotonic() - since) / 1000);
+  try {
+    await deps.runtime.stopContainer(record.id, Math.max(minimumGraceSeconds, left));
+    deps.acted(ref.uid, record.id);
+  } catch (e) {
+    if (!isNotFound(e)) {
+      deps.log.warn({ pod: ref.name, container: record.name, error: describeError(e) }, 'a container could not be stopped');
+      return { action: 'KillContainer', target: record.name, error: { reason: 'KillContainerError', message: describeError(e) } };
+    }
+  }
+  return { action: 'KillContainer', target: record.name };
+}
+
+async function waitAtMost(clock: Clock, turn: Promise<unknown>, ms: number): Promise<void> {
+  const over = new AbortController();
+  const sleep = clock.sleep(ms, over.signal).catch((e) => {
+    if (!isAbort(e)) throw e;
+  });
+  await Promise.race([turn, sleep]);
+  over.abort();
+}
+
+/** For each running container its turn: sidecar i ends after all app containers and after the next sidecar (facts 7.4). */
+class TerminationOrder {
+  #ended = new Map<string, { readonly done: Promise<void>; readonly resolve: () => void }>();
+
+  constructor(
+    private readonly pod: Pod | undefined,
+    running: readonly string[],
+  ) {
+    for (const name of running) {
+      let resolve = (): void => {};
+      const done = new Promise<void>((r) => {
+        resolve = r;
+      });
+      this.#ended.set(name, { done, resolve });
+    }
+  }
+
+  /** undefined: it waits for nobody. What did not run at the start has ended. */
+  turnOf(name: string): Promise<unknown> | undefined {
+    if (this.pod === undefined) return undefined;
+    const sidecars = (this.pod.spec.initContainers ?? []).filter(isSidecar).map((c) => c.name);
+    const i = sidecars.indexOf(name);
+    if (i < 0) return undefined;
+    const next = sidecars.slice(i + 1).find((s) => this.#ended.has(s));
+    const before = [...this.pod.spec.containers.map((c) => c.name), ...(next === undefined ? [] : [next])];
+    const waits = before.flatMap((n) => this.#ended.get(n)?.done ?? []);
+    return waits.length === 0 ? undefined : Promise.all(waits);
+  }
+
+  ended(name: string): void {
+    this.#ended.get(name)?.resolve();
+  }
+}
+
+/**
+ * Ends a pod: its running containers in parallel, then every sandbox in any state, whatever became of the containers.
+ * `desired` undefined: an orphan, ended by what its annotations say. Never rejects.
+ */
+export async function killPod(
+  deps: KillDeps,
+  desired: DesiredPod | undefined,
+  status: RuntimePodStatus | RuntimePod,
+  override: number | undefined,
+  message: string | undefined,
+): Promise<SyncResult[]> {
+  const ref: PodRef = desired ?? status;
+  const pod = desired?.pod;
+  const containers: readonly Container[] = status.containers;
+  const running = containers.filter((c) => c.state === 'running');
+  const order = new TerminationOrder(
+    pod,
+    running.map((c) => c.name),
+  );
+  const results = await Promise.all(
+    running.map(async (record) => {
+      const turn = order.turnOf(record.name);
+      const result = await killContainer(deps, { pod, ref, record, reason: '', message, override, ...(turn !== undefined && { turn }) });
+      order.ended(record.name);
+      return result;
+    }),
+  );
+  for (const sandbox of status.sandboxes) {
+    try {
+      await deps.runtime.stopSandbox(sandbox.id);
+      if (sandbox.state === 'ready') deps.acted(ref.uid, sandbox.id);
+      results.push({ action: 'KillPodSandbox', target: ref.name });
+    } catch (e) {
+      if (isNotFound(e)) continue;
+      const error = { reason: 'KillPodSandboxError', message: describeError(e) };
+      results.push({ action: 'KillPodSandbox', target: ref.name, error });
+    }
+  }
+  return results;
+}

@@ -1,0 +1,152 @@
+/**
+ * Carries out what computePodActions decides: kills, makes the sandbox, starts containers, in the kubelet's order, and says of each step what
+ * came of it. Owns nothing but that order: what the runtime shows belongs to container/cache, back-off and images to whom it asks.
+ * It never decides on what it has just done: after a changing call the sync says `acted`, and the next one starts from newer news.
+ * It never rejects for one container's failure, and touches only the pod it is given.
+ * Mirrors kubelet v1.32 kuberuntime_manager.go SyncPod (facts 4.2) and KillPod (facts 7).
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import { isSidecar } from '../api/resources.ts';
+import type { Container, EphemeralContainer } from '../api/v1.ts';
+import type { SandboxConfig } from '../container/runtime.ts';
+import type { SyncResult } from '../container/syncResult.ts';
+import type { ContainerStatus, RuntimePod, RuntimePodStatus, SandboxId } from '../container/words.ts';
+import { describeError } from '../world/log.ts';
+import { computePodActions, type PodActions } from './actions.ts';
+import { sandboxConfig } from './configs.ts';
+import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
+import { killContainer, killPod } from './kill.ts';
+import { startedMark } from './marks.ts';
+import { removeRecord } from './remove.ts';
+import { createSandbox } from './sandbox.ts';
+import { startContainer } from './start.ts';
+
+export interface PodSyncResult {
+  readonly results: SyncResult[];
+  /** A changing call was made: decide again only on newer news. */
+  readonly acted: boolean;
+  /** Milliseconds until the first of the waiting results is due. */
+  readonly nextWaitMs?: number;
+}
+
+export class KubeRuntime {
+  constructor(private readonly deps: KubeRuntimeDeps) {}
+
+  /** One step from what is to what should be. An aborted `signal` (the pod is to end) stops it between two starts and during a pull. */
+  async syncPod(desired: DesiredPod, status: RuntimePodStatus, signal: AbortSignal): Promise<PodSyncResult> {
+    const { deps } = this;
+    await deps.adoption.review(desired, status);
+    const actions = computePodActions(desired.pod, status, {
+      hashOf: (name) => desired.containerHashes[name] ?? '',
+      sameHash: (recorded, wanted, id) => deps.adoption.sameHash(recorded, wanted, id),
+      liveness: deps.liveness,
+      startup: deps.startup,
+      deleting: desired.pod.metadata.deletionTimestamp !== undefined,
+    });
+    const run: SyncRun = { desired, status, signal, results: [], acted: false };
+    await this.#carryOut(run, actions);
+    const waits = run.results.flatMap((r) => r.waitMs ?? []);
+    return { results: run.results, acted: run.acted, ...(waits.length > 0 && { nextWaitMs: Math.min(...waits) }) };
+  }
+
+  /**
+   * Ends a pod. `target` undefined: a pod of ours that nobody wants, ended by what its containers' annotations say.
+   * `graceOverrideSeconds` replaces every grace of the pod; `reason` is the text of the Killing events.
+   */
+  killPod(
+    target: DesiredPod | undefined,
+    status: RuntimePodStatus | RuntimePod,
+    graceOverrideSeconds: number | undefined,
+    reason?: string,
+  ): Promise<SyncResult[]> {
+    return killPod(this.deps, target, status, graceOverrideSeconds, reason);
+  }
+
+  async #carryOut(run: SyncRun, actions: PodActions): Promise<void> {
+    if (actions.createSandbox && actions.sandboxId !== undefined) {
+      const text = 'Pod sandbox changed, it will be killed and re-created.';
+      this.deps.event(run.desired, undefined, 'Normal', 'SandboxChanged', text);
+    }
+    if (!(actions.killPod ? await this.#killAll(run) : await this.#killSome(run, actions))) return;
+    if (actions.killPod && !actions.createSandbox) return;
+    await this.#removeInitRecords(run, actions.createSandbox);
+    if (run.signal.aborted) return;
+
+    const sandbox = await this.#sandbox(run, actions);
+    if (sandbox !== undefined) await this.#startAll(run, actions, sandbox.id, sandbox.config);
+  }
+
+  async #killAll(run: SyncRun): Promise<boolean> {
+    const results = await killPod(this.deps, run.desired, run.status, undefined, undefined);
+    run.acted ||= run.status.sandboxes.length > 0 || results.length > 0;
+    run.results.push(...results);
+    return results.every((r) => r.error === undefined);
+  }
+
+  async #killSome(run: SyncRun, actions: PodActions): Promise<boolean> {
+    for (const { id, name, reason, message } of actions.killContainers) {
+      const record = run.status.containers.find((c) => c.id === id);
+      if (record === undefined) continue;
+      run.acted = true;
+      const pod = run.desired.pod;
+      const result = await killContainer(this.deps, { pod, ref: run.desired, record, reason, message, override: undefined });
+      run.results.push(result);
+      if (result.error !== undefined) {
+        this.deps.log.warn({ pod: run.desired.name, container: name }, 'the sync ends: what must be replaced still runs');
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Before a new sandbox all records of init containers go, for they run again; else all but the newest ended one of each. */
+  async #removeInitRecords(run: SyncRun, all: boolean): Promise<void> {
+    for (const { name } of run.desired.pod.spec.initContainers ?? []) {
+      const records: readonly ContainerStatus[] = run.status.containers.filter((c) => c.name === name);
+      const old = all ? records : records.filter((c) => c.state === 'exited' || c.state === 'unknown').slice(1);
+      for (const record of old) {
+        run.acted = true;
+        await removeRecord(this.deps, run.desired, record).catch((e) => {
+          // the garbage collection comes by again
+          this.deps.log.warn({ pod: run.desired.name, container: name, error: describeError(e) }, 'a container could not be removed');
+        });
+      }
+    }
+  }
+
+  async #sandbox(run: SyncRun, actions: PodActions): Promise<{ id: SandboxId; config: SandboxConfig } | undefined> {
+    const { settings, clock } = this.deps;
+    const inputs = {
+      nodeName: settings.nodeName,
+      podLogsDir: settings.podLogsDir,
+      started: startedMark(run.status.sandboxes, settings.bootId, clock.monotonic()),
+      cgroupDriver: settings.cgroupDriver(),
+      hostDns: settings.hostDns(),
+    };
+    if (actions.createSandbox) return createSandbox(this.deps, run, actions.attempt, inputs);
+    if (actions.sandboxId === undefined) return undefined;
+    return { id: actions.sandboxId, config: sandboxConfig(run.desired, { ...inputs, attempt: actions.attempt }) };
+  }
+
+  /** Ephemeral, then init, then app containers. One app container's failure is none of the others' business. */
+  async #startAll(run: SyncRun, actions: PodActions, id: SandboxId, config: SandboxConfig): Promise<void> {
+    const { spec } = run.desired.pod;
+    const start = async (container: Container | EphemeralContainer | undefined): Promise<SyncResult | undefined> => {
+      if (container === undefined || run.signal.aborted) return undefined;
+      return startContainer(this.deps, run, container, id, config);
+    };
+    for (const i of actions.startEphemeral) await start(spec.ephemeralContainers?.[i]);
+    for (const i of actions.startInit) {
+      const container = spec.initContainers?.[i];
+      const result = await start(container);
+      if (result === undefined) continue;
+      run.results.push(result);
+      // the pod does not get past a plain init container; a sidecar is tried again beside the others
+      if (result.error !== undefined && container !== undefined && !isSidecar(container)) return;
+    }
+    for (const i of actions.startContainers) {
+      const result = await start(spec.containers[i]);
+      if (result !== undefined) run.results.push(result);
+    }
+  }
+}

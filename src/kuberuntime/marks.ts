@@ -1,0 +1,90 @@
+// pure
+/**
+ * Labels and annotations on sandboxes and containers: how the pod is known again after the agent, and what an orphan's end needs
+ * (facts 10.3). The `io.kubernetes.*` ones are the kubelet's, known to crictl and log shippers.
+ * `podsched.dev/pod-hash` and `container-hash` cannot be changed after creation: a contract with every later release.
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import type { Container } from '../api/v1.ts';
+import { annotations, labels } from '../container/words.ts';
+
+const podLabels = (desired: DesiredPod, nodeName: string): Record<string, string> => ({
+  [labels.podName]: desired.name,
+  [labels.podNamespace]: desired.namespace,
+  [labels.podUid]: desired.uid,
+  [labels.managed]: nodeName,
+});
+
+export const sandboxLabels = (desired: DesiredPod, nodeName: string): Record<string, string> => ({
+  ...desired.pod.metadata.labels,
+  ...podLabels(desired, nodeName),
+});
+
+export const containerLabels = (desired: DesiredPod, container: string, nodeName: string): Record<string, string> => ({
+  [labels.containerName]: container,
+  ...podLabels(desired, nodeName),
+});
+
+/** `started`: when the instance's first sandbox of this boot was made, `<boot id>/<CLOCK_MONOTONIC ms>`. */
+export const sandboxAnnotations = (desired: DesiredPod, started: string): Record<string, string> => ({
+  ...desired.pod.metadata.annotations,
+  // for tools that know a static pod by these
+  'kubernetes.io/config.hash': desired.revision,
+  'kubernetes.io/config.source': desired.source.split(':')[0] ?? '',
+  'kubernetes.io/config.seen': desired.firstSeen,
+  [annotations.podHash]: desired.podHash,
+  [annotations.source]: desired.source,
+  [annotations.started]: started,
+});
+
+export function containerAnnotations(desired: DesiredPod, container: Container, attempt: number): Record<string, string> {
+  const hash = desired.containerHashes[container.name] ?? '';
+  const { deletionGracePeriodSeconds } = desired.pod.metadata;
+  const { terminationGracePeriodSeconds } = desired.pod.spec;
+  return {
+    [annotations.containerHash]: hash,
+    [annotations.ourContainerHash]: hash,
+    [annotations.restartCount]: String(attempt),
+    [annotations.terminationMessagePath]: container.terminationMessagePath ?? '',
+    [annotations.terminationMessagePolicy]: container.terminationMessagePolicy ?? '',
+    ...(container.lifecycle?.preStop !== undefined && { [annotations.preStopHandler]: JSON.stringify(container.lifecycle.preStop) }),
+    ...((container.ports ?? []).length > 0 && { [annotations.ports]: portsText(container) }),
+    ...(terminationGracePeriodSeconds !== undefined && { [annotations.terminationGracePeriod]: String(terminationGracePeriodSeconds) }),
+    ...(deletionGracePeriodSeconds !== undefined && { [annotations.deletionGracePeriod]: String(deletionGracePeriodSeconds) }),
+  };
+}
+
+/** The order of keys is that of the Kubernetes type, whatever the manifest's: the same ports give the same text. */
+const portsText = (container: Container): string =>
+  JSON.stringify(
+    (container.ports ?? []).map(({ name, hostPort, containerPort, protocol, hostIP }) => ({
+      ...(name && { name }),
+      ...(hostPort && { hostPort }),
+      containerPort,
+      protocol: protocol ?? 'TCP',
+      ...(hostIP && { hostIP }),
+    })),
+  );
+
+/** The grace an orphan was promised, in seconds; undefined when its container does not say. */
+export function graceOfAnnotations(marks: Readonly<Record<string, string>>): number | undefined {
+  for (const key of [annotations.deletionGracePeriod, annotations.terminationGracePeriod]) {
+    const seconds = Number.parseInt(marks[key] ?? '', 10);
+    if (seconds >= 0) return seconds;
+  }
+  return undefined;
+}
+
+/** `<boot id>/<ms>` of an instance: what its oldest sandbox of this boot says, else now. */
+export function startedMark(
+  sandboxes: readonly { attempt: number; annotations: Readonly<Record<string, string>> }[],
+  bootId: string,
+  nowMs: number,
+): string {
+  const oldest = [...sandboxes].sort((a, b) => a.attempt - b.attempt);
+  for (const s of oldest) {
+    const mark = s.annotations[annotations.started];
+    if (mark?.startsWith(`${bootId}/`)) return mark;
+  }
+  return `${bootId}/${Math.floor(nowMs)}`;
+}

@@ -1,0 +1,35 @@
+// pure
+/** A pod's container records as the decisions read them: newest first, so the record of a name is the first match. */
+import type { ContainerId, ContainerStatus, RuntimePodStatus } from '../container/words.ts';
+import { annotations } from '../container/words.ts';
+
+export type ProbeResult = 'success' | 'failure' | 'unknown';
+/** Why a container is killed; '' when its definition changed or its pod ends. It chooses the grace (facts 7.1). */
+export type KillReason = '' | 'LivenessProbe' | 'StartupProbe' | 'Unknown';
+
+export interface ContainerToKill {
+  readonly id: ContainerId;
+  readonly name: string;
+  readonly reason: KillReason;
+  /** The text of the Killing event. */
+  readonly message: string;
+}
+
+export interface ActionInputs {
+  /** The hash wanted for a container of the pod. */
+  hashOf(name: string): string;
+  /** Whether a record made with `recorded` ('' when it carries none) is of the wanted definition; `id` for what adoption remembers. */
+  sameHash(recorded: string, wanted: string, id: ContainerId): boolean;
+  liveness(id: ContainerId): ProbeResult | undefined;
+  startup(id: ContainerId): ProbeResult | undefined;
+  /** A deletion is wanted: nothing starts again. */
+  readonly deleting: boolean;
+}
+
+/** The newest record of a container name. */
+export const recordOf = (status: RuntimePodStatus, name: string): ContainerStatus | undefined =>
+  status.containers.find((c) => c.name === name);
+
+/** Whether a running record is of another definition than the wanted one. */
+export const definitionChanged = (record: ContainerStatus, o: ActionInputs): boolean =>
+  !o.sameHash(record.annotations[annotations.ourContainerHash] ?? '', o.hashOf(record.name), record.id);

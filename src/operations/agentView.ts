@@ -1,0 +1,32 @@
+/** What every window of the agent (local API, commands) looks at: answers as plain data, asked for when somebody looks. */
+import type { FileStatus, SyncStatus } from '../api/payloads.ts';
+import type { ToldPod, V1Event } from '../api/status.ts';
+
+export interface NodeCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface HealthCheck {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly message: string;
+}
+
+export interface AgentView {
+  readonly nodeName: string;
+  readonly version: string;
+  /** The pods as told, sorted by namespace and name. */
+  pods(): readonly ToldPod[];
+  /** One answer for each object of each source. */
+  sync(): readonly SyncStatus[];
+  /** Files that have something to say. */
+  files(): readonly FileStatus[];
+  events(filter: { readonly namespace?: string; readonly name?: string }): readonly V1Event[];
+  conditions(): readonly NodeCondition[];
+  health(): readonly HealthCheck[];
+  /** The configuration in force, by dotted path. Secrets are files, so nothing here is secret. */
+  configuration(): Readonly<Record<string, unknown>>;
+}

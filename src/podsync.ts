@@ -1,0 +1,173 @@
+/**
+ * The ordered steps of one pod: SyncPod, SyncTerminatingPod, SyncTerminatedPod. Owns nothing; asks the managers in the order that carries
+ * the correctness: status told, then the deed; a completion is on the card before its containers may go.
+ * Mirrors kubelet v1.32 kubelet.go SyncPod and its sisters (facts 4.1, 4.4–4.6), without volumes, probes and cgroups until those rooms stand.
+ */
+import type { DesiredPod } from './api/desired.ts';
+import type { PodUid } from './api/objects.ts';
+import type { PodPhase, PodStatus } from './api/status.ts';
+import { orAbort } from './async/abort.ts';
+import type { SyncResult } from './container/syncResult.ts';
+import type { RuntimePod, RuntimePodStatus } from './container/words.ts';
+import { cutOff } from './pod/cutOff.ts';
+import { podDeadline } from './pod/deadline.ts';
+import type { SyncOutcome } from './pod/workers.ts';
+import type { Clock } from './world/clock.ts';
+import type { Log } from './world/log.ts';
+
+export interface StatusInputs {
+  readonly terminal: boolean;
+  /** It is being ended: nothing starts again. */
+  readonly ending?: boolean;
+  /** The pod's own end: the phase is Failed with this reason. */
+  readonly failed?: { readonly reason: string; readonly message: string };
+}
+
+export interface PodSyncDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly bootId: string;
+  readonly status: {
+    /** Computes the status from manifest and runtime and the last one told. */
+    generate(desired: DesiredPod, runtime: RuntimePodStatus, inputs: StatusInputs): PodStatus;
+    set(desired: DesiredPod, status: PodStatus, ending?: { readonly graceSeconds: number }): void;
+    setReasons(uid: PodUid, results: readonly SyncResult[]): void;
+    /** The last words on an instance that has ended for good. */
+    terminate(uid: PodUid): void;
+  };
+  readonly completions: {
+    find(desired: DesiredPod): { readonly phase: PodPhase; readonly status: PodStatus } | undefined;
+    record(desired: DesiredPod, exitCodes: Readonly<Record<string, number>>, status: PodStatus): Promise<void>;
+    /** A record in an older hash scheme is written anew. */
+    adopt(desired: DesiredPod): Promise<unknown>;
+  };
+  readonly runtime: {
+    syncPod(
+      desired: DesiredPod,
+      status: RuntimePodStatus,
+      signal: AbortSignal,
+    ): Promise<{ results: readonly SyncResult[]; acted: boolean; nextWaitMs?: number }>;
+    killPod(
+      target: DesiredPod | undefined,
+      status: RuntimePodStatus | RuntimePod,
+      graceSeconds: number | undefined,
+    ): Promise<readonly SyncResult[]>;
+  };
+  /** The runtime's word newer than this moment, for the check that nothing runs. */
+  readonly newerStatus: (uid: PodUid, signal: AbortSignal) => Promise<RuntimePodStatus>;
+  /** Why pods with a network of their own cannot start now; undefined: they can. */
+  readonly networkError: () => string | undefined;
+  readonly event: (desired: DesiredPod, type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  /** The pod is still wanted: its end is its own, not a removal. */
+  readonly isDesired: (uid: PodUid) => boolean;
+}
+
+/** Nothing of it runs, or may run. */
+const isDown = (runtime: RuntimePodStatus): boolean =>
+  runtime.sandboxes.every((s) => s.state !== 'ready') && runtime.containers.every((c) => c.state === 'exited');
+
+const failures = (results: readonly SyncResult[]) => results.filter((r) => r.error !== undefined);
+
+export class PodSync {
+  constructor(private readonly deps: PodSyncDeps) {}
+
+  async syncPod(desired: DesiredPod, runtime: RuntimePodStatus, signal: AbortSignal): Promise<SyncOutcome> {
+    const { deps } = this;
+    const done = deps.completions.find(desired);
+    if (done !== undefined) {
+      await deps.completions.adopt(desired);
+      deps.status.set(desired, done.status);
+      return { terminal: true };
+    }
+    const deadline = podDeadline(desired.pod, runtime.sandboxes, deps.bootId);
+    const overdue = deadline !== undefined && deps.clock.monotonic() >= deadline;
+    const failed = overdue
+      ? { reason: 'DeadlineExceeded', message: 'Pod was active on the node longer than the specified deadline' }
+      : cutOff(desired.pod, runtime, deps.bootId);
+    const status = deps.status.generate(desired, runtime, { terminal: false, ...(failed && { failed }) });
+    if (status.phase === 'Succeeded' || status.phase === 'Failed') {
+      if (failed !== undefined) deps.event(desired, 'Normal', failed.reason, failed.message);
+      // on the card before a container of it may be removed: a one-shot pod runs once
+      await deps.completions.record(desired, exitCodes(status), status);
+      deps.status.set(desired, status);
+      return { terminal: true };
+    }
+    deps.status.set(desired, status);
+
+    const networkError = desired.pod.spec.hostNetwork === true ? undefined : deps.networkError();
+    if (networkError !== undefined) {
+      deps.event(desired, 'Warning', 'NetworkNotReady', `network is not ready: ${networkError}`);
+      return { terminal: false, error: new Error(`network is not ready: ${networkError}`) };
+    }
+
+    const { results, acted, nextWaitMs } = await deps.runtime.syncPod(desired, runtime, signal);
+    deps.status.setReasons(desired.uid, results);
+    // what stands in the way is told at once; what was done shows when the runtime says so
+    if (failures(results).length > 0) deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: false }));
+
+    const waits = [nextWaitMs, deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic())].filter(
+      (ms) => ms !== undefined,
+    );
+    const error = failures(results).find((r) => r.waitMs === undefined)?.error;
+    return {
+      terminal: false,
+      acted,
+      ...(waits.length > 0 && { retryAfterMs: Math.min(...waits) }),
+      ...(error !== undefined && { error: new Error(`${error.reason}: ${error.message}`) }),
+    };
+  }
+
+  async syncTerminatingPod(
+    desired: DesiredPod,
+    runtime: RuntimePodStatus,
+    kill: { readonly graceSeconds: number | undefined },
+    signal: AbortSignal,
+  ): Promise<SyncOutcome> {
+    const { deps } = this;
+    const removed = !deps.isDesired(desired.uid);
+    const grace = kill.graceSeconds ?? desired.pod.spec.terminationGracePeriodSeconds ?? 30;
+    const ending = removed ? { graceSeconds: grace } : undefined;
+    deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: false, ending: true }), ending);
+
+    // a pod that ended in the life of an earlier agent was taken down then; touching it again would be without a cause
+    // cut short by a shorter grace, the running stop goes on beside the new one: the runtime ends the container at whichever comes first
+    const results = isDown(runtime) ? [] : await orAbort(deps.runtime.killPod(desired, runtime, kill.graceSeconds), signal);
+    const failure = failures(results)[0]?.error;
+    if (failure !== undefined) {
+      deps.event(desired, 'Warning', 'FailedKillPod', `error killing pod: ${failure.message}`);
+      return { terminal: false, acted: true, error: new Error(`${failure.reason}: ${failure.message}`) };
+    }
+    const now = await deps.newerStatus(desired.uid, signal);
+    const running = now.containers.filter((c) => c.state === 'running');
+    if (running.length > 0) {
+      return {
+        terminal: false,
+        acted: true,
+        error: new Error(`the runtime still shows running: ${running.map((c) => c.name).join(', ')}`),
+      };
+    }
+    deps.status.set(desired, deps.status.generate(desired, now, { terminal: true }), ending);
+    return { terminal: false, acted: true };
+  }
+
+  /** A pod of ours in the runtime that nobody wants: ended by its own grace, read from its annotations. */
+  async syncTerminatingRuntimePod(pod: RuntimePod): Promise<void> {
+    const failure = failures(await this.deps.runtime.killPod(undefined, pod, undefined))[0]?.error;
+    if (failure !== undefined) throw new Error(`${failure.reason}: ${failure.message}`);
+  }
+
+  async syncTerminatedPod(desired: DesiredPod, runtime: RuntimePodStatus): Promise<void> {
+    const { deps } = this;
+    const removed = !deps.isDesired(desired.uid);
+    deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: true }), removed ? { graceSeconds: 0 } : undefined);
+    deps.status.terminate(desired.uid);
+  }
+}
+
+/** The last exit of each container, by name. */
+const exitCodes = (status: PodStatus): Record<string, number> =>
+  Object.fromEntries(
+    [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].flatMap((c) =>
+      c.state.terminated === undefined ? [] : [[c.name, c.state.terminated.exitCode] as const],
+    ),
+  );

@@ -1,0 +1,94 @@
+// pure
+/**
+ * The conditions of a pod in the kubelet's order. Mirrors kubelet v1.32 status/generate.go (facts 9.3, 5.2). A transition time moves only
+ * with the status of its condition.
+ */
+import { isSidecar } from '../api/resources.ts';
+import type { PodCondition, PodPhase, V1ContainerStatus } from '../api/status.ts';
+import type { PodSpec } from '../api/v1.ts';
+import type { RuntimePodStatus } from '../container/words.ts';
+
+type Untimed = Omit<PodCondition, 'lastTransitionTime'>;
+
+const ownTypes: ReadonlySet<string> = new Set(['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled']);
+
+/** One ready sandbox, the newest, in the wanted network, with an address if it has a network of its own: no new one is needed. */
+export function hasUsableSandbox(spec: PodSpec, runtime: RuntimePodStatus): boolean {
+  const [newest] = runtime.sandboxes;
+  if (newest === undefined || newest.state !== 'ready') return false;
+  if (runtime.sandboxes.filter((s) => s.state === 'ready').length > 1) return false;
+  if (newest.networkMode !== (spec.hostNetwork === true ? 'NODE' : 'POD')) return false;
+  return spec.hostNetwork === true || newest.network === undefined || newest.network.ip !== '';
+}
+
+const hasBegun = (s: V1ContainerStatus | undefined): boolean => s?.state.running !== undefined || s?.state.terminated !== undefined;
+
+/** `containers with unknown status: [a b], containers with unready status: [c]`; empty when there is nothing to say. */
+function nameThem(unknown: readonly string[], kind: string, others: readonly string[]): string {
+  const parts: string[] = [];
+  if (unknown.length > 0) parts.push(`containers with unknown status: [${unknown.join(' ')}]`);
+  if (others.length > 0) parts.push(`containers with ${kind} status: [${others.join(' ')}]`);
+  return parts.join(', ');
+}
+
+export function initializedCondition(spec: PodSpec, statuses: readonly V1ContainerStatus[], phase: PodPhase): Untimed {
+  const type = 'Initialized';
+  const inits = spec.initContainers ?? [];
+  if (statuses.length === 0 && inits.length > 0) return { type, status: 'False', reason: 'UnknownContainerStatuses' };
+  const byName = new Map(statuses.map((s) => [s.name, s]));
+  const unknown = inits.filter((c) => !byName.has(c.name)).map((c) => c.name);
+  const incomplete = inits
+    .filter((c) => {
+      const s = byName.get(c.name);
+      return s !== undefined && !(isSidecar(c) ? s.started === true : s.ready);
+    })
+    .map((c) => c.name);
+  if (phase === 'Succeeded' && unknown.length === 0) return { type, status: 'True', reason: 'PodCompleted' };
+  if (spec.containers.some((c) => hasBegun(byName.get(c.name)))) return { type, status: 'True' };
+  const message = nameThem(unknown, 'incomplete', incomplete);
+  return message === '' ? { type, status: 'True' } : { type, status: 'False', reason: 'ContainersNotInitialized', message };
+}
+
+export function containersReadyCondition(spec: PodSpec, statuses: readonly V1ContainerStatus[], phase: PodPhase): Untimed {
+  const type = 'ContainersReady';
+  if (statuses.length === 0) return { type, status: 'False', reason: 'UnknownContainerStatuses' };
+  const byName = new Map(statuses.map((s) => [s.name, s]));
+  const counted = [...(spec.initContainers ?? []).filter(isSidecar), ...spec.containers].map((c) => c.name);
+  const unknown = counted.filter((name) => !byName.has(name));
+  const unready = counted.filter((name) => byName.get(name)?.ready === false);
+  if (phase === 'Succeeded' && unknown.length === 0) return { type, status: 'False', reason: 'PodCompleted' };
+  if (phase === 'Failed') return { type, status: 'False', reason: 'PodFailed' };
+  const message = nameThem(unknown, 'unready', unready);
+  return message === '' ? { type, status: 'True' } : { type, status: 'False', reason: 'ContainersNotReady', message };
+}
+
+export interface ConditionInputs {
+  readonly spec: PodSpec;
+  readonly runtime: RuntimePodStatus;
+  /** Init and app containers. */
+  readonly statuses: readonly V1ContainerStatus[];
+  readonly phase: PodPhase;
+  readonly old: readonly PodCondition[] | undefined;
+  /** RFC 3339. */
+  readonly now: string;
+}
+
+/** All conditions, those of others (DisruptionTarget …) first and as they were. */
+export function podConditions({ spec, runtime, statuses, phase, old = [], now }: ConditionInputs): PodCondition[] {
+  const containersReady = containersReadyCondition(spec, statuses, phase);
+  const computed: Untimed[] = [
+    { type: 'PodReadyToStartContainers', status: hasUsableSandbox(spec, runtime) ? 'True' : 'False' },
+    initializedCondition(spec, statuses, phase),
+    { ...containersReady, type: 'Ready' },
+    containersReady,
+    { type: 'PodScheduled', status: 'True' },
+  ];
+  const before = new Map(old.map((c) => [c.type, c]));
+  return [
+    ...old.filter((c) => !ownTypes.has(c.type)),
+    ...computed.map(({ type, status, ...why }) => {
+      const last = before.get(type);
+      return { type, status, lastTransitionTime: last?.status === status ? last.lastTransitionTime : now, ...why };
+    }),
+  ];
+}

@@ -1,0 +1,66 @@
+// pure
+/** Problems as they are told: with their place, without values that are nobody's business, and not more than a broker takes. */
+import type { Problem } from '../api/objects.ts';
+import type { FileBody, SyncBody, ToldProblem } from '../api/payloads.ts';
+import { cutText, jsonBytes } from './told.ts';
+
+const place = ({ file, line, column }: Problem): string => [file, line, column].filter((part) => part !== undefined).join(':');
+
+/** The first of a source's problems in one line, and how many more; else the source's own words. */
+export function firstProblem(source: { readonly problems: readonly Problem[]; readonly message: string }): string {
+  const [first, ...more] = source.problems;
+  if (first === undefined) return source.message;
+  const p = toldProblem(first, true);
+  const where = [place(first), first.path].filter((part) => part !== '').join(' ');
+  const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
+  const nearest = p.nearest === undefined ? '' : `; did you mean ${p.nearest}?`;
+  return `${where}${where === '' ? '' : ': '}expected ${p.expected}, got ${p.got}${nearest}${rest}`;
+}
+
+// Values of environment variables, ConfigMaps and Secrets are nobody's business on a topic.
+const envValue = /(^|\.)env\[\d+\]\.value$/;
+const secretData = /(^|\.)(data|stringData|binaryData)([.[]|$)/;
+
+/** `secret`: the object is a Secret, or may be one. */
+export function toldProblem(p: Problem, secret: boolean): ToldProblem {
+  const hide = envValue.test(p.path) || (secret && secretData.test(p.path));
+  return {
+    path: p.path,
+    ...(p.file !== undefined && { file: p.file }),
+    ...(p.line !== undefined && { line: p.line }),
+    ...(p.column !== undefined && { column: p.column }),
+    expected: p.expected,
+    got: hide ? 'a value that is not shown' : cutText(p.got, 256),
+    ...(p.nearest !== undefined && { nearest: p.nearest }),
+  };
+}
+
+/** At most `maxBytes` of JSON: problems go from the end of each list, and it is said. */
+export function capSync(body: SyncBody, maxBytes: number): SyncBody {
+  let capped = body;
+  for (let keep = 64; jsonBytes(capped) > maxBytes; keep = Math.floor(keep / 2)) {
+    capped = {
+      ...body,
+      message: cutText(body.message, 2048),
+      sources: body.sources.map((s) => ({ ...s, message: cutText(s.message, 1024), problems: s.problems.slice(0, keep) })),
+      truncated: 'problems',
+    };
+    if (keep === 0) return { ...capped, sources: capped.sources.slice(0, 20) };
+  }
+  return capped;
+}
+
+/** As capSync, for files. */
+export function capFile(body: FileBody, maxBytes: number): FileBody {
+  let capped = body;
+  for (let keep = 64; jsonBytes(capped) > maxBytes; keep = Math.floor(keep / 2)) {
+    capped = {
+      ...body,
+      problems: body.problems.slice(0, Math.max(1, keep)),
+      objects: body.objects.slice(0, 4 * keep),
+      truncated: 'problems',
+    };
+    if (keep === 0) return capped;
+  }
+  return capped;
+}

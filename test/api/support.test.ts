@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fieldsOf } from '../../src/api/fields.ts';
+import { supportOf } from '../../src/api/support.ts';
+import { decode, only, paths, pod, rawPod } from './objects.ts';
+
+const notYet = /^absent: not supported yet by this version$/;
+
+test('what this version does not carry to the runtime refuses the pod by path', () => {
+  const podFields: Record<string, unknown> = {
+    volumes: [{ name: 'v', emptyDir: {} }],
+    ephemeralContainers: [{ name: 'd', image: 'x' }],
+    nodeSelector: { disktype: 'ssd' },
+    affinity: { nodeAffinity: {} },
+    imagePullSecrets: [{ name: 's' }],
+    subdomain: 'edge',
+    hostAliases: [{ ip: '192.0.2.1', hostnames: ['nas'] }],
+    dnsConfig: { nameservers: ['192.0.2.53'] },
+    readinessGates: [{ conditionType: 'x' }],
+    runtimeClassName: 'kata',
+    overhead: { memory: '10Mi' },
+    setHostnameAsFQDN: true,
+    hostUsers: false,
+    schedulingGates: [{ name: 'g' }],
+    resourceClaims: [{ name: 'c' }],
+    resources: { limits: { cpu: '1' } },
+  };
+  for (const [field, value] of Object.entries(podFields))
+    assert.match(only(decode(rawPod({ [field]: value })), `spec.${field}`).expected, notYet);
+  const securityContext: Record<string, unknown> = {
+    runAsUser: 1000,
+    runAsGroup: 1000,
+    runAsNonRoot: true,
+    fsGroup: 1,
+    supplementalGroups: [4],
+    sysctls: [{ name: 'a', value: 'b' }],
+    seccompProfile: { type: 'RuntimeDefault' },
+    appArmorProfile: { type: 'Unconfined' },
+    seLinuxOptions: { level: 's0' },
+  };
+  for (const [field, value] of Object.entries(securityContext)) {
+    assert.match(only(decode(rawPod({ securityContext: { [field]: value } })), `spec.securityContext.${field}`).expected, notYet);
+  }
+});
+
+test('the same for containers, app and init', () => {
+  const containerFields: Record<string, unknown> = {
+    envFrom: [{ configMapRef: { name: 'c' } }],
+    volumeMounts: [{ name: 'v', mountPath: '/v' }],
+    volumeDevices: [{ name: 'v', devicePath: '/dev/v' }],
+    livenessProbe: { exec: { command: ['true'] } },
+    readinessProbe: { tcpSocket: { port: 80 } },
+    startupProbe: {},
+    lifecycle: { preStop: { sleep: { seconds: 1 } } },
+  };
+  const securityContext: Record<string, unknown> = {
+    capabilities: { drop: ['ALL'] },
+    runAsNonRoot: true,
+    readOnlyRootFilesystem: true,
+    allowPrivilegeEscalation: false,
+    procMount: 'Unmasked',
+    seccompProfile: { type: 'Unconfined' },
+    appArmorProfile: { type: 'RuntimeDefault' },
+  };
+  for (const list of ['containers', 'initContainers'] as const) {
+    const raw = (extra: object) => {
+      const one = { name: 'one', image: 'x:1', ...extra };
+      return list === 'containers' ? rawPod({ containers: [one] }) : rawPod({ initContainers: [one] });
+    };
+    const at = `spec.${list}[0]`;
+    for (const [field, value] of Object.entries(containerFields))
+      assert.match(only(decode(raw({ [field]: value })), `${at}.${field}`).expected, notYet);
+    for (const [field, value] of Object.entries(securityContext)) {
+      assert.match(only(decode(raw({ securityContext: { [field]: value } })), `${at}.securityContext.${field}`).expected, notYet);
+    }
+    const valueFrom = { fieldRef: { fieldPath: 'metadata.name' } };
+    only(decode(raw({ env: [{ name: 'A', valueFrom }] })), `${at}.env[0].valueFrom`);
+    only(decode(raw({ resources: { claims: [{ name: 'c' }] } })), `${at}.resources.claims`);
+    for (const name of ['hugepages-2Mi', 'devices.podsched.dev/gpio', 'nvidia.com/gpu', 'pods']) {
+      only(decode(raw({ resources: { limits: { [name]: 1 } } })), `${at}.resources.limits[${name}]`);
+    }
+  }
+});
+
+test('some values of a supported field are not carried yet', () => {
+  const table: readonly (readonly [unknown, string])[] = [
+    [rawPod({ dnsPolicy: 'None' }), 'spec.dnsPolicy'],
+    [rawPod({ os: { name: 'windows' } }), 'spec.os.name'],
+    [rawPod({}, { terminationMessagePath: '/tmp/x' }), 'spec.containers[0].terminationMessagePath'],
+    [rawPod({}, { terminationMessagePolicy: 'FallbackToLogsOnError' }), 'spec.containers[0].terminationMessagePolicy'],
+  ];
+  for (const [raw, path] of table) only(decode(raw), path);
+  for (const dnsPolicy of ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default']) pod(rawPod({ dnsPolicy, os: { name: 'linux' } }));
+});
+
+test('annotations that would be silently without effect refuse the pod', () => {
+  const names = [
+    'rollback',
+    'hold',
+    'restart-on-change',
+    'wait-for',
+    'wait-timeout',
+    'state',
+    'rollout',
+    'audience',
+    'truncated',
+    'pod-hash',
+  ];
+  for (const name of names)
+    only(decode(rawPod({}, {}, { annotations: { [`podsched.dev/${name}`]: 'x' } })), `metadata.annotations[podsched.dev/${name}]`);
+  only(
+    decode(rawPod({}, {}, { annotations: { 'podsched.dev/memory-oom-group': 'false' } })),
+    'metadata.annotations[podsched.dev/memory-oom-group]',
+  );
+  const apparmor = 'container.apparmor.security.beta.kubernetes.io/app';
+  only(decode(rawPod({}, {}, { annotations: { [apparmor]: 'runtime/default' } })), `metadata.annotations[${apparmor}]`);
+  pod(
+    rawPod(
+      {},
+      {},
+      { annotations: { 'podsched.dev/crash-backoff': '1s,1m', 'kubernetes.io/ingress-bandwidth': '1M', 'example.com/x': 'y' } },
+    ),
+  );
+});
+
+test('what a single node has no use for is ignored with a warning', () => {
+  const raw = rawPod(
+    {
+      schedulerName: 'mine',
+      enableServiceLinks: null,
+      serviceAccountName: 'robot',
+      automountServiceAccountToken: true,
+      tolerations: [{ operator: 'Exists' }],
+      topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'k', whenUnsatisfiable: 'DoNotSchedule' }],
+      preemptionPolicy: 'Never',
+      nodeName: 'elsewhere',
+    },
+    { resources: { limits: { 'ephemeral-storage': '1Gi' } }, resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }] },
+    {
+      uid: 'mine',
+      ownerReferences: [{ kind: 'x' }],
+      finalizers: ['f'],
+      creationTimestamp: '2024-01-01T00:00:00Z',
+      annotations: { 'kubernetes.io/config.source': 'file' },
+    },
+  );
+  const { problems, warnings } = decode(raw, true);
+  assert.deepEqual(problems, []);
+  assert.deepEqual(paths(warnings), [
+    'metadata.uid',
+    'metadata.ownerReferences',
+    'metadata.finalizers',
+    'metadata.creationTimestamp',
+    'metadata.annotations[kubernetes.io/config.source]',
+    'spec.containers[0].resources.limits[ephemeral-storage]',
+    'spec.containers[0].resizePolicy',
+    'spec.schedulerName',
+    'spec.serviceAccountName',
+    'spec.automountServiceAccountToken',
+    'spec.tolerations',
+    'spec.topologySpreadConstraints',
+    'spec.preemptionPolicy',
+    'spec.nodeName',
+  ]);
+});
+
+test('an exported pod full of defaults and empty values says nothing', () => {
+  const raw = {
+    ...rawPod(
+      {
+        volumes: [],
+        affinity: {},
+        nodeSelector: {},
+        hostAliases: [],
+        dnsConfig: {},
+        securityContext: {},
+        schedulerName: 'default-scheduler',
+        enableServiceLinks: true,
+        hostUsers: true,
+        setHostnameAsFQDN: false,
+        subdomain: '',
+        priority: 0,
+        preemptionPolicy: 'PreemptLowerPriority',
+      },
+      {
+        envFrom: [],
+        volumeMounts: null,
+        lifecycle: {},
+        livenessProbe: null,
+        securityContext: { readOnlyRootFilesystem: false, allowPrivilegeEscalation: true, procMount: 'Default' },
+      },
+      { annotations: { 'podsched.dev/hold': 'false', 'podsched.dev/memory-oom-group': 'true' }, creationTimestamp: null },
+    ),
+    status: { phase: 'Running' },
+  };
+  const { problems, warnings } = decode(raw, true);
+  assert.deepEqual([problems, warnings], [[], []]);
+});
+
+test('a field nobody listed is refused, never carried by accident', () => {
+  for (const [type, place] of [
+    ['PodSpec', 'spec'],
+    ['Container', 'spec.containers[]'],
+    ['SecurityContext', 'spec.containers[].securityContext'],
+  ] as const) {
+    const unlisted = [...fieldsOf(type).keys()].filter((f) => supportOf(`${place}.${f}`, 'inside').level === 'refused');
+    assert.ok(unlisted.length > 3, type);
+  }
+  assert.equal(supportOf('spec.fieldOfTomorrow', 'inside').level, 'refused');
+  assert.equal(supportOf('spec.containers[].ports[].fieldOfTomorrow', 'supported').level, 'supported');
+});

@@ -1,0 +1,83 @@
+/**
+ * What is promised, measured in one run on this machine: a private containerd, a private mosquitto, the real bundle. Times are judged
+ * only as ratios to the same CRI calls made by hand in the same run. `--quick`: fewer repeats. Prints a table, writes bench.json.
+ */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { CriRuntime } from '../../src/cri/runtime.ts';
+import { silentLog } from '../../src/world/log.ts';
+import { startAgent } from '../device/agent.ts';
+import { startBed } from '../device/bed.ts';
+import { startMosquitto } from '../device/mosquitto.ts';
+import { watchTopics } from '../device/watcher.ts';
+import { Bench } from './measures.ts';
+import { keepsBudget, table, writeJson } from './report.ts';
+
+const { values: options } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, json: { type: 'string', default: 'bench.json' } },
+});
+const settings = options.quick
+  ? { repeats: 3, rounds: 1, settleMs: 15_000, idleMs: 20_000 }
+  : { repeats: 10, rounds: 3, settleMs: 70_000, idleMs: 60_000 };
+
+const say = (text: string): void => console.log(`bench: ${text}`);
+
+const undo: (() => Promise<unknown>)[] = [];
+async function takeDown(): Promise<void> {
+  for (const step of undo.splice(0).reverse()) await step().catch((e: unknown) => console.error(`bench: ${String(e)}`));
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void takeDown().then(() => process.exit(130)));
+
+try {
+  say('starting containerd, mosquitto and the agent');
+  const bed = await startBed({ name: 'bench' });
+  undo.push(() => bed.stop());
+  mkdirSync(join(bed.dir, 'raw'));
+  const runtime = new CriRuntime({ endpoint: bed.endpoint, log: silentLog });
+  undo.push(async () => runtime.close());
+  const broker = await startMosquitto();
+  undo.push(() => broker.stop());
+  const watcher = await watchTopics(broker.url);
+  undo.push(() => watcher.end());
+  const agent = await startAgent(bed, { servers: [broker.url], nodeName: 'bench' });
+  undo.push(() => agent.remove());
+  await watcher
+    .until(agent.topic('online'), (v) => (v as { state?: string } | undefined)?.state === 'online', 20_000)
+    .catch((e: unknown) => {
+      throw new Error(`${String(e)}\n${agent.log().slice(-3000)}`);
+    });
+  const bench = new Bench({ bed, runtime, watcher, agent }, settings);
+  say('start → online');
+  await bench.startToOnline();
+  say(`raw CRI calls, ${settings.repeats} times`);
+  const raw = await bench.rawCalls();
+  say(`one pod in, edited, out, ${settings.repeats} times`);
+  await bench.onePod(raw);
+  say(`25 pods at once, ${settings.rounds} times`);
+  await bench.manyPods();
+  say(`20 quiet pods: settling for ${settings.settleMs / 1000} s, then watching for ${settings.idleMs / 1000} s`);
+  await bench.quiet();
+  console.log(`\n${table(bench.rows)}\n`);
+  writeJson(options.json, bench.rows, {
+    at: new Date().toISOString(),
+    quick: options.quick,
+    node: process.version,
+    machine: {
+      cpus: cpus().length,
+      model: cpus()[0]?.model,
+      memoryBytes: totalmem(),
+      kernel: readFileSync('/proc/sys/kernel/osrelease', 'utf8').trim(),
+    },
+    runtime: await bed.cri.version(),
+  });
+  const missed = bench.rows.filter((r) => keepsBudget(r) === false);
+  say(missed.length === 0 ? `every budget is kept; figures in ${options.json}` : `over budget: ${missed.map((r) => r.what).join('; ')}`);
+  process.exitCode = missed.length === 0 ? 0 : 1;
+} catch (e) {
+  console.error(`bench: ${e instanceof Error ? e.message : String(e)}`);
+  process.exitCode = 1;
+} finally {
+  await takeDown();
+}

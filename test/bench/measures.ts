@@ -1,0 +1,244 @@
+/** The measures themselves: each drives the agent through its manifest folder and listens on MQTT, beside the same CRI calls by hand. */
+import { join } from 'node:path';
+import type { CriRuntime } from '../../src/cri/runtime.ts';
+import type { Agent } from '../device/agent.ts';
+import type { Bed } from '../device/bed.ts';
+import { sleep } from '../device/process.ts';
+import type { Watcher } from '../device/watcher.ts';
+import { processBooks, type Spread, spread, timed, wallMs } from './measure.ts';
+import { manifest, type PodShape, type RawPod, rawReplace, rawStart, rawStop } from './pods.ts';
+import { type Row, row } from './report.ts';
+
+export interface BenchSettings {
+  readonly repeats: number;
+  readonly rounds: number;
+  readonly settleMs: number;
+  readonly idleMs: number;
+}
+
+export interface BenchWorld {
+  readonly bed: Bed;
+  readonly runtime: CriRuntime;
+  readonly watcher: Watcher;
+  readonly agent: Agent;
+}
+
+interface Told {
+  readonly phase: string | undefined;
+  readonly containerId: string;
+  readonly ready: boolean;
+}
+
+/** What a pod topic says, cut to what is measured. */
+function told(value: unknown): Told {
+  const status = (
+    value as { status?: { phase?: string; containerStatuses?: { containerID?: string; ready?: boolean; state?: object }[] } } | undefined
+  )?.status;
+  const [container] = status?.containerStatuses ?? [];
+  return { phase: status?.phase, containerId: container?.containerID ?? '', ready: container?.ready === true };
+}
+
+export class Bench {
+  readonly rows: Row[] = [];
+  constructor(
+    private readonly world: BenchWorld,
+    private readonly settings: BenchSettings,
+  ) {}
+
+  get #rawDir(): string {
+    return join(this.world.bed.dir, 'raw');
+  }
+  #topic(name: string): string {
+    return this.world.agent.topic(`pods/default/${name}`);
+  }
+
+  async #drop(name: string, shape: PodShape = {}): Promise<Told> {
+    this.world.agent.drop(`${name}.yaml`, manifest(name, shape));
+    return told(await this.world.watcher.until(this.#topic(name), (v) => told(v).phase === 'Running', 60_000));
+  }
+
+  async #remove(name: string): Promise<void> {
+    this.world.agent.removeManifest(`${name}.yaml`);
+    await this.world.watcher.until(this.#topic(name), (v) => v === undefined, 60_000);
+  }
+
+  /** Spawn → `online` heard. */
+  async startToOnline(): Promise<void> {
+    const times: number[] = [];
+    for (let i = 0; i < Math.max(3, this.settings.repeats / 2); i++) {
+      await this.world.agent.stop();
+      await sleep(300);
+      const start = performance.now();
+      const online = new Promise<void>((resolve) => {
+        this.world.watcher.onMessage = (m) => {
+          if (
+            m.topic === this.world.agent.topic('online') &&
+            m.text.includes('"online"') &&
+            (JSON.parse(m.text) as { state: string }).state === 'online'
+          )
+            resolve();
+        };
+      });
+      this.world.agent.start();
+      await online;
+      times.push(performance.now() - start);
+    }
+    this.world.watcher.onMessage = undefined;
+    this.rows.push(row('start → online', spread(times), { budget: { of: 'value', limit: 1000 } }));
+  }
+
+  async rawCalls(): Promise<{ start: Spread; stop: Spread; replace: Spread; deafStop: Spread }> {
+    const start: number[] = [];
+    const stop: number[] = [];
+    const replace: number[] = [];
+    const deafStop: number[] = [];
+    for (let i = 0; i <= this.settings.repeats; i++) {
+      let pod: RawPod | undefined;
+      const started = await timed(async () => {
+        pod = await rawStart(this.world.runtime, this.#rawDir, `raw-${i}`);
+      });
+      const first = pod as unknown as RawPod;
+      await sleep(300); // until the shell listens to TERM; the agent's pods get the same time
+      const replaced = await timed(async () => {
+        pod = await rawReplace(this.world.runtime, first, { image: 'localhost/busybox:2' });
+      });
+      await sleep(300);
+      const stopped = await timed(() => rawStop(this.world.runtime, pod as unknown as RawPod, 1));
+      await this.world.runtime.removeSandbox(first.sandbox);
+      if (i === 0) continue; // everything is warm from here on
+      start.push(started);
+      replace.push(replaced);
+      stop.push(stopped);
+    }
+    for (let i = 0; i < 3; i++) {
+      const pod = await rawStart(this.world.runtime, this.#rawDir, `deaf-${i}`, { ignoresTerm: true });
+      deafStop.push(await timed(() => rawStop(this.world.runtime, pod, 2)));
+      await this.world.runtime.removeSandbox(pod.sandbox);
+    }
+    return { start: spread(start), stop: spread(stop), replace: spread(replace), deafStop: spread(deafStop) };
+  }
+
+  /** Dropped → running → told; edited → replaced; removed → gone: each pod goes through all three. */
+  async onePod(raw: Awaited<ReturnType<Bench['rawCalls']>>): Promise<void> {
+    const running: number[] = [];
+    const toldRunning: number[] = [];
+    const edited: number[] = [];
+    const gone: number[] = [];
+    for (let i = 0; i <= this.settings.repeats; i++) {
+      const name = `one-${i}`;
+      const wall = wallMs();
+      let first: Told | undefined;
+      const toldMs = await timed(async () => {
+        first = await this.#drop(name);
+      });
+      const id = (first?.containerId ?? '').replace(/^containerd:\/\//, '');
+      const startedAt = Number((await this.world.bed.cri.containerStatus(id)).startedAt / 1000n) / 1000;
+      await sleep(300); // the pod settles: what is measured next is the edit alone
+      const editMs = await timed(async () => {
+        this.world.agent.drop(`${name}.yaml`, manifest(name, { image: 'localhost/busybox:2' }));
+        await this.world.watcher.until(this.#topic(name), (v) => told(v).ready && told(v).containerId !== first?.containerId, 60_000);
+      });
+      await sleep(300);
+      const goneMs = await timed(() => this.#remove(name));
+      if (i === 0) continue;
+      running.push(startedAt - wall);
+      toldRunning.push(toldMs);
+      edited.push(editMs);
+      gone.push(goneMs);
+    }
+    const deaf: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      await this.#drop(`deaf-${i}`, { ignoresTerm: true });
+      await sleep(200);
+      deaf.push(await timed(() => this.#remove(`deaf-${i}`)));
+    }
+    this.rows.push(
+      row('raw CRI: sandbox, create, start', raw.start),
+      row('renamed in → running', spread(running), { floor: raw.start.median, kubelet: '177 ms, 1.35 ×' }),
+      row('renamed in → told Running', spread(toldRunning), {
+        floor: raw.start.median,
+        budget: { of: 'ratio', limit: 1.5 },
+        kubelet: '655 ms, 5.0 ×',
+      }),
+      row('edited → replaced and told', spread(edited), { floor: raw.replace.median, kubelet: 'whole pod, ≤ 15 s' }),
+      row('removed → told gone', spread(gone), { floor: raw.stop.median }),
+      row('removed → told gone, deaf to TERM', spread(deaf), { floor: raw.deafStop.median, kubelet: '2095 ms' }),
+    );
+  }
+
+  /** 25 manifests at once against the same calls by hand, all 25 side by side too; in turns. */
+  async manyPods(): Promise<void> {
+    const names = Array.from({ length: 25 }, (_, i) => `many-${i}`);
+    const byHand: number[] = [];
+    const byAgent: number[] = [];
+    for (let round = 0; round < this.settings.rounds; round++) {
+      let pods: RawPod[] = [];
+      byHand.push(
+        await timed(async () => {
+          pods = await Promise.all(names.map((n) => rawStart(this.world.runtime, this.#rawDir, `raw-${n}`)));
+        }),
+      );
+      await Promise.all(pods.map((p) => rawStop(this.world.runtime, p, 1).then(() => this.world.runtime.removeSandbox(p.sandbox))));
+      await sleep(2_000);
+      byAgent.push(
+        await timed(async () => {
+          for (const name of names) this.world.agent.drop(`${name}.yaml`, manifest(name));
+          await this.world.watcher.untilAll(
+            '25 pods told Running',
+            () => names.every((n) => told(this.world.watcher.values.get(this.#topic(n))).phase === 'Running'),
+            120_000,
+          );
+        }),
+      );
+      await Promise.all(names.map((n) => this.#remove(n)));
+      await sleep(3_000);
+    }
+    this.rows.push(
+      row('25 at once → all told Running', spread(byAgent), {
+        floor: spread(byHand).median,
+        budget: { of: 'ratio', limit: 1.3 },
+        kubelet: '6.5 s (sequential calls: 3.3 s)',
+      }),
+    );
+  }
+
+  /** 20 quiet pods, long after the last change. */
+  async quiet(): Promise<void> {
+    const names = Array.from({ length: 20 }, (_, i) => `quiet-${i}`);
+    await this.world.agent.restart(); // a fresh process: what was measured before is not what a quiet node carries
+    for (const name of names) this.world.agent.drop(`${name}.yaml`, manifest(name));
+    await this.world.watcher.untilAll(
+      '20 pods told Running',
+      () => names.every((n) => told(this.world.watcher.values.get(this.#topic(n))).phase === 'Running'),
+      120_000,
+    );
+    await sleep(this.settings.settleMs);
+    const before = processBooks(this.world.agent.pid);
+    await sleep(this.settings.idleMs);
+    const after = processBooks(this.world.agent.pid);
+    const minutes = this.settings.idleMs / 60_000;
+    this.rows.push(
+      {
+        what: '20 quiet pods: RSS',
+        unit: 'MB',
+        value: after.rssBytes / 1e6,
+        budget: { of: 'value', limit: 75 },
+        kubelet: '83 MB (30 pods)',
+      },
+      { what: '20 quiet pods: peak RSS', unit: 'MB', value: after.peakRssBytes / 1e6 },
+      {
+        what: '20 quiet pods: CPU',
+        unit: 'ms/s',
+        value: (after.cpuMs - before.cpuMs) / (this.settings.idleMs / 1000),
+        budget: { of: 'value', limit: 4 },
+        kubelet: '20 ms/s (30 pods)',
+      },
+      {
+        what: '20 quiet pods: written',
+        unit: 'bytes/min',
+        value: (after.writtenBytes - before.writtenBytes) / minutes,
+        budget: { of: 'value', limit: 0 },
+      },
+    );
+  }
+}

@@ -1,0 +1,39 @@
+import { MqttBroker } from '../../src/broker/client.ts';
+import { startEmbedded } from '../../src/broker/embedded.ts';
+import type { Broker } from '../../src/world/broker.ts';
+import { BrokerError } from '../../src/world/broker.ts';
+import { systemClock } from '../../src/world/clock.ts';
+import { silentLog } from '../../src/world/log.ts';
+import { brokerContract } from '../contract/broker.ts';
+import { FakeBroker } from '../fakes/fakeBroker.ts';
+import { freePort, noMosquitto, startMosquitto } from './mosquitto.ts';
+
+const fake = async () => {
+  const broker = new FakeBroker(systemClock);
+  const door: Broker = {
+    connect: (o, h, s) => (o.server === 'mqtt://nobody' ? Promise.reject(new BrokerError('nobody')) : broker.connect(o, h, s)),
+  };
+  return { broker: door, server: 'mqtt://fake', nobody: 'mqtt://nobody', stop: async () => {} };
+};
+brokerContract('FakeBroker', 5, fake);
+brokerContract('FakeBroker', 4, fake);
+
+brokerContract('embedded aedes', 4, async () => {
+  const embedded = await startEmbedded({ listen: '127.0.0.1:0' }, silentLog);
+  return {
+    broker: new MqttBroker(),
+    server: embedded.url,
+    retainedComesLate: true,
+    nobody: `mqtt://127.0.0.1:${await freePort()}`,
+    stop: () => embedded.close(),
+  };
+});
+
+if (!noMosquitto) {
+  for (const version of [5, 4] as const) {
+    brokerContract('mosquitto', version, async () => {
+      const m = await startMosquitto();
+      return { broker: new MqttBroker(), server: m.url, nobody: `mqtt://127.0.0.1:${await freePort()}`, stop: () => m.stop() };
+    });
+  }
+}

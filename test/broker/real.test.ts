@@ -1,0 +1,202 @@
+/** The session on a real mosquitto, in real time: restarts, storms, forbidden writes. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { MqttBroker } from '../../src/broker/client.ts';
+import { startEmbedded } from '../../src/broker/embedded.ts';
+import { BrokerSession, type BrokerSessionDeps } from '../../src/broker/session.ts';
+import { systemClock } from '../../src/world/clock.ts';
+import { silentLog } from '../../src/world/log.ts';
+import { noMosquitto, startMosquitto } from './mosquitto.ts';
+import { FakeIdentity, onlineTopic, root, webTopic } from './rig.ts';
+
+interface Running {
+  readonly session: BrokerSession;
+  readonly stop: () => Promise<void>;
+}
+
+function start(server: string, more: Partial<BrokerSessionDeps> = {}): Running {
+  const identity = more.identity ?? new FakeIdentity();
+  let seq = 0;
+  const session = new BrokerSession({
+    clock: systemClock,
+    log: silentLog,
+    broker: new MqttBroker(),
+    servers: [server],
+    clientId: `podsched-${identity.nodeName}-${identity.machine}`,
+    credentials: async () => ({}),
+    keepaliveSeconds: 30,
+    random: Math.random,
+    splayRangeMs: 1_000,
+    identity,
+    prefix: 'podsched/v1',
+    heartbeatSeconds: () => 60,
+    agentVersion: '1',
+    clockSynced: () => true,
+    seq: () => ++seq,
+    report: () => {},
+    ...more,
+  });
+  const running = session.run(new AbortController().signal);
+  return {
+    session,
+    stop: async () => {
+      await session.stop();
+      await running;
+    },
+  };
+}
+
+async function until(what: string, seconds: number, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; ) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail(`not within ${seconds} s: ${what}`);
+}
+
+const settled = (r: Running): boolean => r.session.connected() && r.session.counters().dirtyTopics === 0;
+
+test('field case I2: mosquitto without persistence is killed and started again: twenty topics are back', {
+  skip: noMosquitto,
+}, async () => {
+  const m = await startMosquitto();
+  const r = start(m.url);
+  for (let i = 0; i < 20; i++) r.session.tell(`${root}/pods/default/p${i}`, `{"i":${i}}`, { qos: 1, expirySeconds: 7 * 86_400 });
+  r.session.setReady();
+  await until('first telling', 5, () => settled(r));
+  await m.stop('SIGKILL');
+  await until('loss noticed', 5, () => !r.session.connected());
+  await m.start();
+  await until('connected again', 30, () => r.session.connected());
+  const since = Date.now();
+  await until('all told', 15, () => settled(r));
+  assert.ok(Date.now() - since < 5_000, 'within 5 s of CONNACK');
+  const now = await m.retained(`${root}/#`);
+  assert.equal(Object.keys(now).filter((t) => t.includes('/pods/')).length, 20);
+  assert.equal(JSON.parse(now[onlineTopic] ?? '{}').state, 'online');
+  await r.stop();
+  assert.equal(JSON.parse((await m.retained(onlineTopic))[onlineTopic] ?? '{}').state, 'offline');
+  await m.stop();
+});
+
+test('field case I7: a pod removed while broker and agent were away leaves nothing behind', { skip: noMosquitto }, async () => {
+  const m = await startMosquitto(['allow_anonymous true', 'persistence true', 'persistence_location @/', 'user root']);
+  const first = start(m.url);
+  for (const pod of ['web', 'gone']) first.session.tell(`${root}/pods/default/${pod}`, '{}', { qos: 1, expirySeconds: 7 * 86_400 });
+  await until('told', 5, () => settled(first));
+  await m.stop('SIGTERM' as const);
+  await first.stop();
+  await m.start();
+  const second = start(m.url);
+  second.session.tell(webTopic, '{}', { qos: 1, expirySeconds: 7 * 86_400 });
+  await until('told', 10, () => settled(second));
+  second.session.setReady();
+  await until('no ghost', 10, async () => Object.keys(await m.retained(`${root}/pods/#`)).join() === webTopic);
+  await second.stop();
+  await m.stop();
+});
+
+test('field case I3: twenty agents, and their one broker restarts: all come back, and not at once', { skip: noMosquitto }, async () => {
+  const m = await startMosquitto();
+  const back: number[] = [];
+  let restarted = false;
+  const broker = new MqttBroker();
+  const agents = Array.from({ length: 20 }, (_, i) => {
+    const identity = Object.assign(new FakeIdentity(`${i}`.padStart(12, '0')), { nodeName: `pi-${i}` });
+    return start(m.url, {
+      identity,
+      splayRangeMs: 5_000,
+      broker: {
+        connect: async (...args) => {
+          const connection = await broker.connect(...args);
+          if (restarted) back.push(Date.now());
+          return connection;
+        },
+      },
+    });
+  });
+  await until('all connected', 10, () => agents.every((a) => a.session.connected()));
+  restarted = true;
+  await m.stop('SIGKILL');
+  await m.start();
+  await until('all back', 30, () => agents.every((a) => a.session.connected()));
+  const spread = Math.max(...back) - Math.min(...back);
+  assert.ok(spread > 1_500, `${spread} ms between the first and the last`);
+  const inOneTenth = Math.max(...back.map((t) => back.filter((u) => u >= t && u < t + 200).length));
+  assert.ok(inOneTenth <= 10, `${inOneTenth} within 200 ms`);
+  await Promise.all(agents.map((a) => a.stop()));
+  await m.stop();
+});
+
+for (const version of [5, 4] as const) {
+  test(`a write that the ACL forbids is told, MQTT ${version}`, { skip: noMosquitto }, async () => {
+    const acl = `topic read #\ntopic write ${onlineTopic}\ntopic write ${root}/_marker\n`;
+    const m = await startMosquitto(['allow_anonymous true', 'acl_file @/acl'], { acl });
+    const broker = new MqttBroker();
+    const r = start(m.url, { broker: { connect: (o, h, s) => broker.connect({ ...o, protocolVersion: version }, h, s) } });
+    await until('connected', 5, () => settled(r));
+    r.session.tell(webTopic, '{}', { qos: 1 });
+    // 3.1.1 has no way to say no: there the forbidden topic looks told
+    if (version === 5) await until('condition', 5, () => r.session.conditions().some((c) => c.reason === 'PublishRefused'));
+    assert.deepEqual(Object.keys(await m.retained(`${root}/#`)), [onlineTopic]);
+    assert.ok(r.session.connected());
+    await r.stop();
+    await m.stop();
+  });
+}
+
+test('an online that the ACL forbids is noticed on 3.1.1 too, since it does not come back', { skip: noMosquitto }, async () => {
+  const m = await startMosquitto(['allow_anonymous true', 'acl_file @/acl'], { acl: 'topic read #\n' });
+  const broker = new MqttBroker();
+  const r = start(m.url, { broker: { connect: (o, h, s) => broker.connect({ ...o, protocolVersion: 4 }, h, s) } });
+  await until('condition', 15, () => r.session.conditions().some((c) => c.reason === 'OnlineNotReadBack'));
+  await r.stop();
+  await m.stop();
+});
+
+test('a password that is wrong, then right in its file: refused, told, and taken at the next attempt', { skip: noMosquitto }, async () => {
+  const m = await startMosquitto(['allow_anonymous false', 'password_file @/passwords'], { passwords: '' });
+  await promisify(execFile)('mosquitto_passwd', ['-b', `${m.folder}/passwords`, 'pi-1', 'right']);
+  await m.stop('SIGKILL');
+  await m.start();
+  let password = 'wrong';
+  const r = start(m.url, { credentials: async () => ({ username: 'pi-1', password: Buffer.from(password) }) });
+  await until('refused', 5, () => r.session.conditions().some((c) => c.reason === 'Refused'));
+  await r.stop();
+  password = 'right';
+  const again = start(m.url, { credentials: async () => ({ username: 'pi-1', password: Buffer.from(password) }) });
+  await until('connected', 5, () => again.session.connected());
+  await again.stop();
+  await m.stop();
+});
+
+test('field case I6: mosquitto with a small max_packet_size: the large status is told cut, and nothing loops', {
+  skip: noMosquitto,
+}, async () => {
+  const m = await startMosquitto(['allow_anonymous true', 'max_packet_size 2000']);
+  const r = start(m.url);
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, status: { message: 'x'.repeat(10_000) } };
+  r.session.tell(webTopic, JSON.stringify(pod), { qos: 1 });
+  await until('told', 10, () => settled(r));
+  const told = JSON.parse((await m.retained(webTopic))[webTopic] ?? '{}');
+  assert.ok(told.metadata.annotations['podsched.dev/truncated']);
+  await r.stop();
+  await m.stop();
+});
+
+test('the embedded broker serves the agent in 3.1.1, forgets with it, and is filled again', async () => {
+  const first = await startEmbedded({ listen: '127.0.0.1:0' }, silentLog);
+  const r = start(first.url);
+  r.session.setReady();
+  r.session.tell(webTopic, '{}', { qos: 1, expirySeconds: 60 });
+  await until('told', 10, () => settled(r));
+  await first.close();
+  await until('loss noticed', 5, () => !r.session.connected());
+  const second = await startEmbedded({ listen: first.url.slice('mqtt://'.length) }, silentLog);
+  await until('told again', 30, () => settled(r));
+  assert.deepEqual(r.session.conditions(), []);
+  await r.stop();
+  await second.close();
+});

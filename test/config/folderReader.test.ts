@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import type { watch as fsWatch } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { FsFolderReader } from '../../src/config/folderReader.ts';
+import { systemClock } from '../../src/world/clock.ts';
+import type { FolderListing } from '../../src/world/folder.ts';
+
+const roots: string[] = [];
+const folder = async (): Promise<string> => {
+  const root = await mkdtemp(join(tmpdir(), 'podsched-folder-'));
+  roots.push(root);
+  await mkdir(join(root, 'm'), { mode: 0o755 });
+  return join(root, 'm');
+};
+after(async () => {
+  for (const root of roots) await rm(root, { recursive: true, force: true });
+});
+const reader = (dir: string, pollMs = 60_000, watch?: typeof fsWatch): FsFolderReader =>
+  new FsFolderReader(dir, { clock: systemClock, pollMs: () => pollMs, ...(watch === undefined ? {} : { watch }) });
+const names = (l: FolderListing): string[] => (l.ok ? l.files.map((f) => f.name) : [l.message]);
+const texts = (l: FolderListing): Record<string, string> =>
+  l.ok
+    ? Object.fromEntries(l.files.map((f) => [f.name, f.content.ok ? Buffer.from(f.content.bytes).toString() : f.content.message]))
+    : { '': l.message };
+
+/** Counts ticks and waits for the next one. */
+const watching = (r: FsFolderReader) => {
+  const stop = new AbortController();
+  const state = { ticks: 0, degraded: [] as (string | undefined)[] };
+  let wake = (): void => {};
+  r.watch(
+    () => {
+      state.ticks++;
+      wake();
+    },
+    (reason) => state.degraded.push(reason),
+    stop.signal,
+  );
+  const next = async (ms = 3000): Promise<void> => {
+    const from = state.ticks;
+    const until = performance.now() + ms;
+    while (state.ticks === from) {
+      assert.ok(performance.now() < until, 'no tick came');
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        setTimeout(resolve, 50);
+      });
+    }
+  };
+  return { state, next, stop: () => stop.abort() };
+};
+
+test('manifests are given whole, by name; droppings, folders and the configuration are not given or named as what they are', async () => {
+  const dir = await folder();
+  for (const name of ['b.yaml', 'a.json', '.x.yaml', 'b.yaml~', '4913', 'podsched.yaml', 'c.txt'])
+    await writeFile(join(dir, name), name, { mode: 0o644 });
+  await mkdir(join(dir, 'd.yaml'));
+  execFileSync('mkfifo', [join(dir, 'e.yaml')]);
+  assert.deepEqual(texts(await reader(dir).read()), {
+    'a.json': 'a.json',
+    'b.yaml': 'b.yaml',
+    'd.yaml': 'a folder, not a regular file',
+    'e.yaml': 'a FIFO, not a regular file',
+  });
+});
+
+test('B10: more than 1 MiB is not read; exactly 1 MiB is', async () => {
+  const dir = await folder();
+  await writeFile(join(dir, 'huge.yaml'), '');
+  await truncate(join(dir, 'huge.yaml'), 50 << 20);
+  await writeFile(join(dir, 'full.yaml'), Buffer.alloc(1 << 20, 0x20));
+  await writeFile(join(dir, 'over.yaml'), Buffer.alloc((1 << 20) + 1, 0x20));
+  const listing = await reader(dir).read();
+  assert.ok(listing.ok);
+  assert.deepEqual(
+    listing.files.map((f) => [f.name, f.content.ok ? f.content.bytes.length : f.content.reason]),
+    [
+      ['full.yaml', 1 << 20],
+      ['huge.yaml', 'TooLarge'],
+      ['over.yaml', 'TooLarge'],
+    ],
+  );
+});
+
+test('B10: mode 000 is named (root reads it all the same)', async () => {
+  const dir = await folder();
+  await writeFile(join(dir, 'a.yaml'), 'x');
+  await chmod(join(dir, 'a.yaml'), 0);
+  const said = texts(await reader(dir).read())['a.yaml'];
+  assert.equal(said, process.getuid?.() === 0 ? 'x' : 'permission denied');
+});
+
+test('permissions of file and folder are judged behind links; group and others count', async () => {
+  const dir = await folder();
+  for (const [name, mode] of [
+    ['ok.yaml', 0o644],
+    ['group.yaml', 0o664],
+    ['all.yaml', 0o666],
+  ] as const) {
+    await writeFile(join(dir, name), 'x');
+    await chmod(join(dir, name), mode);
+  }
+  await symlink('all.yaml', join(dir, 'link.yaml'));
+  const listing = await reader(dir).read();
+  assert.ok(listing.ok);
+  assert.deepEqual(Object.fromEntries(listing.files.map((f) => [f.name, f.insecure])), {
+    'all.yaml': 'the file has mode 0666: others may write',
+    'group.yaml': 'the file has mode 0664: its group may write',
+    'link.yaml': 'the file has mode 0666: others may write',
+    'ok.yaml': undefined,
+  });
+  assert.equal(listing.insecure, undefined);
+  await chmod(dir, 0o775);
+  const again = await reader(dir).read();
+  assert.equal(again.ok && again.insecure, 'the folder has mode 0775: its group may write');
+});
+
+test('a missing folder, or a file in its place, is a fault with its reason', async () => {
+  const dir = await folder();
+  assert.deepEqual(await reader(join(dir, 'no')).read(), { ok: false, message: `${join(dir, 'no')} does not exist` });
+  await writeFile(join(dir, 'file'), 'x');
+  assert.deepEqual(await reader(join(dir, 'file')).read(), { ok: false, message: `${join(dir, 'file')} is not a folder` });
+});
+
+test('A5: a link to nothing is there and cannot be read; when its target comes it is read; removed it is absent', async () => {
+  const dir = await folder();
+  await symlink('/proc/nowhere/web.yaml', join(dir, 'web.yaml'));
+  await symlink('loop.yaml', join(dir, 'loop.yaml'));
+  const r = reader(dir);
+  assert.deepEqual(texts(await r.read()), { 'loop.yaml': 'a link that leads to itself', 'web.yaml': 'a link that leads nowhere' });
+  await unlink(join(dir, 'loop.yaml'));
+  await unlink(join(dir, 'web.yaml'));
+  await symlink('../late.yaml', join(dir, 'web.yaml'));
+  await writeFile(join(dir, '../late.yaml'), 'late');
+  assert.deepEqual(texts(await r.read()), { 'web.yaml': 'late' });
+  await unlink(join(dir, 'web.yaml'));
+  assert.deepEqual(await r.read(), { ok: true, files: [] });
+});
+
+test('A5: the folder is a link that is flipped five times, as git-sync does: each flip within one poll, and the watch follows', async () => {
+  const dir = await folder();
+  const root = join(dir, '..');
+  for (let i = 0; i <= 5; i++) {
+    await mkdir(join(root, `rev${i}`));
+    await writeFile(join(root, `rev${i}`, 'web.yaml'), `rev${i}`);
+  }
+  const flip = async (i: number): Promise<void> => {
+    await symlink(`rev${i}`, join(root, 'x'));
+    await rename(join(root, 'x'), join(root, 'current'));
+  };
+  await flip(0);
+  const r = reader(join(root, 'current'), 100);
+  const w = watching(r);
+  for (let i = 1; i <= 5; i++) {
+    await flip(i);
+    await w.next();
+    assert.deepEqual(texts(await r.read()), { 'web.yaml': `rev${i}` });
+  }
+  w.stop();
+});
+
+test('A6: fifty atomic replaces: each is noticed, by the watch alone', async () => {
+  const dir = await folder();
+  await writeFile(join(dir, 'web.yaml'), '0');
+  const r = reader(dir);
+  const w = watching(r);
+  for (let i = 1; i <= 50; i++) {
+    await writeFile(join(dir, '.new'), `${i}`);
+    await rename(join(dir, '.new'), join(dir, 'web.yaml'));
+    await w.next();
+    assert.deepEqual(texts(await r.read()), { 'web.yaml': `${i}` });
+  }
+  w.stop();
+});
+
+test('a burst of events is one tick after 20 quiet ms; events without end tick once a second all the same', async () => {
+  const dir = await folder();
+  const r = reader(dir);
+  const w = watching(r);
+  for (let i = 0; i < 20; i++) await writeFile(join(dir, 'web.yaml'), `${i}`);
+  await w.next();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.ok(w.state.ticks <= 2, `${w.state.ticks} ticks`);
+  const before = w.state.ticks;
+  const until = performance.now() + 2300;
+  while (performance.now() < until) {
+    await writeFile(join(dir, 'web.yaml'), 'x');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.ok(w.state.ticks - before >= 2, 'a writer without end does not silence the others');
+  w.stop();
+});
+
+test('A1: vim -c :wq twenty times: what is read is always the file, never its absence', async () => {
+  const dir = await folder();
+  await writeFile(join(dir, 'web.yaml'), 'same');
+  const r = reader(dir, 10);
+  const seen = new Set<string>();
+  const w = watching(r);
+  let reading = true;
+  const read = async (): Promise<void> => {
+    while (reading) seen.add(JSON.stringify(names(await r.read())));
+  };
+  const reads = read();
+  for (let i = 0; i < 20; i++) {
+    // the steps of vim: probe, back-up by renaming, write anew, remove the back-up
+    await writeFile(join(dir, '4913'), '');
+    await unlink(join(dir, '4913'));
+    await rename(join(dir, 'web.yaml'), join(dir, 'web.yaml~'));
+    await new Promise((resolve) => setTimeout(resolve, i % 3));
+    await writeFile(join(dir, 'web.yaml'), 'same');
+    await unlink(join(dir, 'web.yaml~'));
+  }
+  reading = false;
+  await reads;
+  w.stop();
+  assert.deepEqual([...seen], ['["web.yaml"]']);
+});
+
+test('A7: inotify is exhausted: told with its remedy, polled on, and watched again as soon as it works', async () => {
+  const dir = await folder();
+  const { watch } = await import('node:fs');
+  let full = true;
+  const scarce = ((...args: Parameters<typeof fsWatch>) => {
+    if (full) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+    return watch(...args);
+  }) as typeof fsWatch;
+  const r = reader(dir, 50, scarce);
+  const w = watching(r);
+  assert.match(w.state.degraded[0] ?? '', /ENOSPC, raise fs\.inotify\.max_user_watches\): polling only/);
+  await writeFile(join(dir, 'web.yaml'), 'x');
+  await w.next();
+  assert.deepEqual(names(await r.read()), ['web.yaml']);
+  full = false;
+  await w.next();
+  await w.next();
+  assert.deepEqual(w.state.degraded.slice(1), [undefined]);
+  w.stop();
+});
+
+test('A7: a watcher that fails later does not throw: polling goes on and it is armed again', async () => {
+  const dir = await folder();
+  const { watch } = await import('node:fs');
+  const handles: ReturnType<typeof watch>[] = [];
+  const r = reader(dir, 50, ((...args: Parameters<typeof fsWatch>) => {
+    const handle = watch(...args);
+    handles.push(handle);
+    return handle;
+  }) as typeof fsWatch);
+  const w = watching(r);
+  handles[0]?.emit('error', Object.assign(new Error('queue'), { code: 'EIO' }));
+  assert.match(w.state.degraded[0] ?? '', /EIO/);
+  await w.next();
+  assert.equal(handles.length, 2);
+  assert.deepEqual(w.state.degraded.slice(1), [undefined]);
+  w.stop();
+});
+
+test('the folder is removed and made again: a fault meanwhile, then watched again', async () => {
+  const dir = await folder();
+  await writeFile(join(dir, 'web.yaml'), 'x');
+  const r = reader(dir, 100);
+  const w = watching(r);
+  await rm(dir, { recursive: true });
+  await w.next();
+  assert.equal((await r.read()).ok, false);
+  await mkdir(dir);
+  await w.next();
+  await w.next();
+  await writeFile(join(dir, 'web.yaml'), 'y');
+  await w.next();
+  assert.deepEqual(texts(await r.read()), { 'web.yaml': 'y' });
+  w.stop();
+});
+
+test('abort ends watch and poll', async () => {
+  const dir = await folder();
+  const r = reader(dir, 20);
+  const w = watching(r);
+  w.stop();
+  await writeFile(join(dir, 'web.yaml'), 'x');
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.equal(w.state.ticks, 0);
+});

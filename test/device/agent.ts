@@ -1,0 +1,150 @@
+/** The real agent as a user runs it: the built bundle with the two V8 flags, in folders of its own, ended only by its pid. */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { type Daemon, type RunResult, run, startDaemon } from './process.ts';
+
+const bundle = new URL('../../bundle/podsched.cjs', import.meta.url).pathname;
+
+/** Without them Node's heap grows to twice its size; the installed command passes them too. */
+export const nodeFlags = ['--max-semi-space-size=1', '--optimize-for-size'] as const;
+
+export interface AgentOptions {
+  /** `mqtt.servers`; absent: no MQTT. */
+  readonly servers?: readonly string[];
+  readonly nodeName?: string;
+  /** More keys of podsched.yaml; `mqtt` is merged, other keys replace. */
+  readonly config?: Readonly<Record<string, unknown>> & { readonly mqtt?: Readonly<Record<string, unknown>> };
+  /** More arguments for `podsched run`. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** False: folders and configuration are made, the agent is not started yet. */
+  readonly started?: boolean;
+}
+
+export interface Agent {
+  readonly dir: string;
+  readonly nodeName: string;
+  /** The manifest folder. */
+  readonly manifests: string;
+  readonly stateDir: string;
+  readonly runDir: string;
+  readonly podLogsDir: string;
+  readonly socket: string;
+  readonly configFile: string;
+  readonly pid: number;
+  running(): boolean;
+  /** The exit code or signal of the run that is or was last. */
+  exited(): Promise<number | NodeJS.Signals>;
+  start(): void;
+  kill9(): Promise<void>;
+  /** SIGTERM; the exit code. Folders stay, so that it can be started again. */
+  stop(): Promise<number | NodeJS.Signals>;
+  restart(): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+  /** Writes a manifest beside the folder and renames it in, as a careful editor does. */
+  drop(file: string, text: string): void;
+  removeManifest(file: string): void;
+  /** The topic under this node, with the default prefix. */
+  topic(rest: string): string;
+  /** Runs another command of the bundle with this agent's configuration in its environment. */
+  cli(...args: string[]): Promise<RunResult>;
+  /** GET on the local API. */
+  get(path: string): Promise<{ readonly status: number; readonly body: string }>;
+  /** What the agent wrote on stderr and stdout so far. */
+  log(): string;
+  /** Ends it and removes its folders. */
+  remove(): Promise<void>;
+}
+
+/** Starts the bundle against a bed's containerd (or any endpoint). */
+export async function startAgent(bed: { readonly endpoint: string }, o: AgentOptions = {}): Promise<Agent> {
+  if (!existsSync(bundle)) throw new Error(`${bundle} is not there: npm run build`);
+  const dir = mkdtempSync(join(tmpdir(), 'podsched-agent-'));
+  const at = (name: string) => join(dir, name);
+  const nodeName = o.nodeName ?? 'test-node';
+  const { mqtt, ...config } = o.config ?? {};
+  mkdirSync(at('manifests'), { mode: 0o700 });
+  writeFileSync(
+    at('podsched.yaml'),
+    stringify({
+      apiVersion: 'podsched.dev/v1',
+      kind: 'PodschedConfiguration',
+      nodeName,
+      containerRuntimeEndpoint: bed.endpoint,
+      staticPodPath: at('manifests'),
+      stateDir: at('state'),
+      runDir: at('run'),
+      podLogsDir: at('logs'),
+      ...(o.servers === undefined ? {} : { mqtt: { servers: o.servers, ...mqtt } }),
+      ...config,
+    }),
+    { mode: 0o600 },
+  );
+  const env = { ...process.env, ...o.env };
+  const invoke = (...args: string[]) => [...nodeFlags, bundle, ...args];
+  let daemon: Daemon | undefined;
+  let written = 0;
+  const agent: Agent = {
+    dir,
+    nodeName,
+    manifests: at('manifests'),
+    stateDir: at('state'),
+    runDir: at('run'),
+    podLogsDir: at('logs'),
+    socket: at('run/podsched.sock'),
+    configFile: at('podsched.yaml'),
+    get pid() {
+      return daemon?.pid ?? 0;
+    },
+    running: () => daemon?.running() === true,
+    exited: async () => (await daemon?.exited) ?? 0,
+    start: () => {
+      if (daemon?.running() === true) return;
+      daemon = startDaemon(process.execPath, invoke('run', '--config', at('podsched.yaml'), ...(o.args ?? [])), {
+        logFile: at('agent.log'),
+        env,
+      });
+    },
+    kill9: async () => {
+      daemon?.signal('SIGKILL');
+      await daemon?.exited;
+    },
+    stop: async () => (await daemon?.end(15_000)) ?? 0,
+    restart: async () => {
+      await agent.stop();
+      agent.start();
+    },
+    signal: (signal) => daemon?.signal(signal),
+    drop: (file, text) => {
+      const temporary = at(`dropped-${written++}`);
+      writeFileSync(temporary, text, { mode: 0o600 });
+      renameSync(temporary, join(agent.manifests, file));
+    },
+    removeManifest: (file) => rmSync(join(agent.manifests, file)),
+    topic: (rest) => `podsched/v1/nodes/${nodeName}/${rest}`,
+    cli: (...args) => run(process.execPath, invoke(...args), { env: { ...env, PODSCHED_RUN_DIR: at('run') } }),
+    get: (path) =>
+      new Promise((resolve, reject) => {
+        const req = request({ socketPath: agent.socket, path, timeout: 10_000 }, (res) => {
+          let body = '';
+          res.setEncoding('utf8');
+          res.on('data', (part: string) => {
+            body += part;
+          });
+          res.on('end', () => resolve({ status: res.statusCode ?? 0, body }));
+        });
+        req.on('error', reject);
+        req.end();
+      }),
+    log: () => (existsSync(at('agent.log')) ? readFileSync(at('agent.log'), 'utf8') : ''),
+    remove: async () => {
+      await agent.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+  if (o.started !== false) agent.start();
+  return agent;
+}

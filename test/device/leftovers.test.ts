@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { leftovers, machineTraces, runMark } from '../leftovers.ts';
+import { mustRun, run, startDaemon } from './process.ts';
+
+test('a process that a run left is found by the mark it inherited, and only that one', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'podsched-left-'));
+  const mark = `mark-${process.pid}`;
+  const left = startDaemon('sleep', ['60'], { logFile: join(folder, 'log'), env: { ...process.env, [runMark]: mark } });
+  const others = startDaemon('sleep', ['60'], { logFile: join(folder, 'log'), env: { ...process.env, [runMark]: `${mark}0` } });
+  try {
+    assert.deepEqual(leftovers(mark, folder, machineTraces()).processes, [{ pid: left.pid, what: 'sleep 60' }]);
+  } finally {
+    await left.end();
+    await others.end();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a mount that a run left is found by the run’s folder', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'podsched-left-'));
+  if ((await run('mount', ['-t', 'tmpfs', 'tmpfs', folder])).code !== 0) return t.skip('this machine may not mount');
+  try {
+    assert.deepEqual(leftovers('no such mark', folder, machineTraces()).mounts, [folder]);
+  } finally {
+    await mustRun('umount', [folder]);
+    rmSync(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,160 @@
+/**
+ * Processes of a test: started in a session of their own (a Ctrl-C on the terminal does not reach them), known by pid and start time,
+ * ended one by one. Nothing here ever looks a process up by its name to end it.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export interface RunResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program to its end; never rejects, the exit code tells. */
+export function run(
+  file: string,
+  args: readonly string[],
+  o: { readonly env?: NodeJS.ProcessEnv; readonly timeoutMs?: number; readonly cwd?: string } = {},
+): Promise<RunResult> {
+  return new Promise((resolve) => {
+    execFile(
+      file,
+      [...args],
+      {
+        env: o.env ?? process.env,
+        timeout: o.timeoutMs ?? 60_000,
+        maxBuffer: 64 * 1024 * 1024,
+        ...(o.cwd === undefined ? {} : { cwd: o.cwd }),
+      },
+      (error, stdout, stderr) => {
+        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 127;
+        resolve({ code, stdout, stderr: stderr === '' && error !== null ? error.message : stderr });
+      },
+    );
+  });
+}
+
+/** As `run`, but a program that fails is an error with its own words. */
+export async function mustRun(file: string, args: readonly string[], o: Parameters<typeof run>[2] = {}): Promise<string> {
+  const result = await run(file, args, o);
+  if (result.code !== 0) throw new Error(`${file} ${args.join(' ')} ended with ${result.code}: ${result.stderr.trim()}`);
+  return result.stdout;
+}
+
+export interface Daemon {
+  readonly pid: number;
+  /** The exit code, or the signal's name; pending while it runs. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+  running(): boolean;
+  signal(signal: NodeJS.Signals): void;
+  /** TERM, then KILL after `graceMs`; resolves when it is gone. */
+  end(graceMs?: number): Promise<number | NodeJS.Signals>;
+}
+
+/** Starts a long-running program; stdout and stderr go to the end of `logFile`. */
+export function startDaemon(
+  file: string,
+  args: readonly string[],
+  o: { readonly logFile: string; readonly env?: NodeJS.ProcessEnv; readonly cwd?: string },
+): Daemon {
+  const log = openSync(o.logFile, 'a');
+  const child = spawn(file, [...args], {
+    detached: true,
+    stdio: ['ignore', log, log],
+    env: o.env ?? process.env,
+    ...(o.cwd === undefined ? {} : { cwd: o.cwd }),
+  });
+  closeSync(log);
+  let over: number | NodeJS.Signals | undefined;
+  const exited = new Promise<number | NodeJS.Signals>((resolve) => {
+    const end = (how: number | NodeJS.Signals) => {
+      over ??= how;
+      resolve(over);
+    };
+    child.once('error', () => end(127));
+    child.once('exit', (code, signal) => end(code ?? signal ?? 0));
+  });
+  const pid = child.pid ?? 0;
+  if (pid === 0) throw new Error(`${file} cannot be started (is it installed?)`);
+  const daemon: Daemon = {
+    pid,
+    exited,
+    running: () => over === undefined,
+    signal: (signal) => {
+      if (over === undefined) child.kill(signal);
+    },
+    end: async (graceMs = 10_000) => {
+      daemon.signal('SIGTERM');
+      const timer = setTimeout(() => daemon.signal('SIGKILL'), graceMs);
+      const how = await exited;
+      clearTimeout(timer);
+      return how;
+    },
+  };
+  return daemon;
+}
+
+/** When a process started, in clock ticks since boot: pid and start together name a process for good. undefined: it is gone. */
+export function startTicks(pid: number): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[0] === 'Z' ? undefined : Number(fields[19]);
+  } catch {
+    return undefined; // no such process
+  }
+}
+
+export interface ProcessInfo {
+  readonly pid: number;
+  readonly argv: readonly string[];
+}
+
+/** All processes of the machine with their arguments (kernel threads have none and are left out). */
+export function processes(): ProcessInfo[] {
+  const found: ProcessInfo[] = [];
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const argv = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0').slice(0, -1);
+      if (argv.length > 0) found.push({ pid: Number(name), argv });
+    } catch {
+      // ended while we looked
+    }
+  }
+  return found;
+}
+
+/** Ends one process by its pid; that it is gone already is what we wanted. */
+export function killPid(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // gone already
+  }
+}
+
+/** A TCP port of the loopback that nobody listens on now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
+    });
+  });
+}
+
+/** Waits until `check` is true; rejects after `timeoutMs` with what was waited for. */
+export async function until(what: string, timeoutMs: number, check: () => boolean | Promise<boolean>, everyMs = 20): Promise<void> {
+  const end = performance.now() + timeoutMs;
+  while (!(await check())) {
+    if (performance.now() > end) throw new Error(`waited ${timeoutMs} ms for: ${what}`);
+    await sleep(everyMs);
+  }
+}

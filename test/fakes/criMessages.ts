@@ -1,0 +1,148 @@
+/** The other side of src/cri/convert.ts, for the fake server: requests become words, words become answers. Written apart from it on purpose. */
+import type { PodUid } from '../../src/api/objects.ts';
+import type { ContainerConfig, ImageInfo, LinuxResources, NamespaceOptions, SandboxConfig } from '../../src/container/runtime.ts';
+import type { Container, ContainerId, ContainerStatus, Sandbox, SandboxStatus } from '../../src/container/words.ts';
+import * as pb from '../../src/cri/gen/cri_pb.ts';
+
+const missing = (what: string): never => {
+  throw new Error(`request without ${what}`);
+};
+
+export const uidOf = (text: string | undefined): PodUid | undefined => (text === undefined ? undefined : (text as PodUid));
+
+export function sandboxConfig(c: pb.PodSandboxConfig | undefined): SandboxConfig {
+  const m = c?.metadata ?? missing('sandbox metadata');
+  const { linux } = c ?? missing('sandbox config');
+  return {
+    name: m.name,
+    namespace: m.namespace,
+    uid: m.uid as PodUid,
+    attempt: m.attempt,
+    hostname: c?.hostname ?? '',
+    logDirectory: c?.logDirectory ?? '',
+    dns: { servers: c?.dnsConfig?.servers ?? [], searches: c?.dnsConfig?.searches ?? [], options: c?.dnsConfig?.options ?? [] },
+    portMappings: (c?.portMappings ?? []).map((p) => ({
+      protocol: pb.Protocol[p.protocol] as 'TCP',
+      containerPort: p.containerPort,
+      hostPort: p.hostPort,
+      hostIp: p.hostIp,
+    })),
+    labels: c?.labels ?? {},
+    annotations: c?.annotations ?? {},
+    cgroupParent: linux?.cgroupParent ?? '',
+    privileged: linux?.securityContext?.privileged ?? false,
+    namespaces: namespaces(linux?.securityContext?.namespaceOptions),
+    resources: resources(linux?.resources),
+  };
+}
+
+export function containerConfig(c: pb.ContainerConfig | undefined): ContainerConfig {
+  const m = c?.metadata ?? missing('container metadata');
+  const config = c ?? missing('container config');
+  const security = config.linux?.securityContext;
+  return {
+    name: m.name,
+    attempt: m.attempt,
+    image: config.image?.image ?? '',
+    userSpecifiedImage: config.image?.userSpecifiedImage ?? '',
+    command: config.command,
+    args: config.args,
+    workingDir: config.workingDir,
+    envs: config.envs.map(({ key, value }) => ({ key, value })),
+    mounts: config.mounts.map(({ containerPath, hostPath, readonly }) => ({ containerPath, hostPath, readonly })),
+    labels: config.labels,
+    annotations: config.annotations,
+    logPath: config.logPath,
+    stdin: config.stdin,
+    stdinOnce: config.stdinOnce,
+    tty: config.tty,
+    resources: resources(config.linux?.resources),
+    privileged: security?.privileged ?? false,
+    namespaces: namespaces(security?.namespaceOptions),
+    ...(security?.runAsUser === undefined ? {} : { runAsUser: Number(security.runAsUser.value) }),
+    ...(security?.runAsGroup === undefined ? {} : { runAsGroup: Number(security.runAsGroup.value) }),
+    ...(security?.runAsUsername ? { runAsUserName: security.runAsUsername } : {}),
+    maskedPaths: security?.maskedPaths ?? [],
+    readonlyPaths: security?.readonlyPaths ?? [],
+  };
+}
+
+function namespaces(n: pb.NamespaceOption | undefined): NamespaceOptions {
+  const mode = (m: pb.NamespaceMode | undefined) => pb.NamespaceMode[m ?? 0] as NamespaceOptions['pid'];
+  return {
+    network: mode(n?.network),
+    pid: mode(n?.pid),
+    ipc: mode(n?.ipc),
+    ...(n?.targetId ? { targetId: n.targetId as ContainerId } : {}),
+  };
+}
+
+function resources(r: pb.LinuxContainerResources | undefined): LinuxResources {
+  const set = (name: keyof LinuxResources, value: bigint | undefined) => (value ? { [name]: Number(value) } : {});
+  return {
+    ...set('cpuPeriod', r?.cpuPeriod),
+    ...set('cpuQuota', r?.cpuQuota),
+    ...set('cpuShares', r?.cpuShares),
+    ...set('memoryLimitBytes', r?.memoryLimitInBytes),
+    ...set('oomScoreAdj', r?.oomScoreAdj),
+  };
+}
+
+/** Real runtimes have nanoseconds: digits below the millisecond that must not disturb anybody. */
+const ns = (ms: number | undefined): bigint => (ms === undefined ? 0n : BigInt(ms) * 1_000_000n + 123_457n);
+
+export const sandbox = (s: Sandbox) => ({
+  id: s.id,
+  metadata: { name: s.name, namespace: s.namespace, uid: s.uid, attempt: s.attempt },
+  state: s.state === 'ready' ? pb.PodSandboxState.SANDBOX_READY : pb.PodSandboxState.SANDBOX_NOTREADY,
+  createdAt: ns(s.createdAt),
+  labels: { ...s.labels },
+  annotations: { ...s.annotations },
+});
+
+export const sandboxStatus = (s: SandboxStatus) => ({
+  ...sandbox(s),
+  ...(s.network === undefined ? {} : { network: { ip: s.network.ip, additionalIps: s.network.additionalIps.map((ip) => ({ ip })) } }),
+  linux: { namespaces: { options: { network: pb.NamespaceMode[s.networkMode] } } },
+});
+
+const states: Readonly<Record<Container['state'], pb.ContainerState>> = {
+  created: pb.ContainerState.CONTAINER_CREATED,
+  running: pb.ContainerState.CONTAINER_RUNNING,
+  exited: pb.ContainerState.CONTAINER_EXITED,
+  unknown: pb.ContainerState.CONTAINER_UNKNOWN,
+};
+
+const shared = (c: Container) => ({
+  id: c.id,
+  metadata: { name: c.name, attempt: c.attempt },
+  image: { image: c.image },
+  imageRef: c.imageRef,
+  state: states[c.state],
+  createdAt: ns(c.createdAt),
+  labels: { ...c.labels },
+  annotations: { ...c.annotations },
+});
+
+export const container = (c: Container) => ({ ...shared(c), podSandboxId: c.sandboxId });
+
+export const containerStatus = (c: ContainerStatus) => ({
+  ...shared(c),
+  startedAt: ns(c.startedAt),
+  finishedAt: ns(c.finishedAt),
+  exitCode: c.exitCode,
+  reason: c.reason,
+  message: c.message,
+  logPath: c.logPath,
+});
+
+export const image = (i: ImageInfo | undefined) =>
+  i === undefined ? {} : { image: { id: i.id, username: i.username, ...(i.uid === undefined ? {} : { uid: { value: BigInt(i.uid) } }) } };
+
+/** The part of containerd 1.x's configuration that says which cgroup driver it uses. */
+export const verboseConfig = (driver: 'cgroupfs' | 'systemd' | undefined): string =>
+  JSON.stringify(
+    driver === undefined
+      ? {}
+      : { containerd: { defaultRuntimeName: 'runc', runtimes: { runc: { options: { SystemdCgroup: driver === 'systemd' } } } } },
+  );

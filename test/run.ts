@@ -1,0 +1,115 @@
+/**
+ * Runs the tests with node's runner: first what needs nothing but Node, two files at a time, then what starts real containerds and
+ * brokers, one file at a time. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
+ * Arguments are parts of file names: only files that have one of them run.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, relative } from 'node:path';
+import { sweepBeds } from './device/bed.ts';
+import { killPid, until } from './device/process.ts';
+import { leftovers, machineTraces, runMark } from './leftovers.ts';
+
+const root = new URL('..', import.meta.url).pathname;
+process.chdir(root);
+const totalMs = 14 * 60_000;
+const startedAt = performance.now();
+
+const patterns = process.argv.slice(2);
+const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .filter((f) => f.endsWith('.test.ts'))
+  .map((f) => join('test', f))
+  .filter((f) => patterns.length === 0 || patterns.some((p) => f.includes(p)))
+  .sort();
+if (files.length === 0) {
+  console.error(`no test file has ${patterns.join(' or ')} in its name`);
+  process.exit(1);
+}
+const real = (f: string): boolean => /^test\/(device|contract|pi)\//.test(f);
+
+const folder = mkdtempSync(join(tmpdir(), 'podsched-run-'));
+const mark = basename(folder);
+const countsFile = join(folder, 'counts');
+const cache = process.env.PODSCHED_TEST_CACHE ?? join(tmpdir(), 'podsched-test-cache');
+// tsx keeps what it compiled in the system's temporary folder: let the run use that
+const compiled = `tsx-${process.getuid?.() ?? ''}`;
+mkdirSync(join(tmpdir(), compiled), { recursive: true });
+symlinkSync(join(tmpdir(), compiled), join(folder, compiled));
+
+let interrupted: string | undefined;
+
+/** One run of node's runner over some files. */
+function runFiles(some: readonly string[], concurrency: number, fileTimeoutMs: number): Promise<number> {
+  return new Promise((resolve) => {
+    const args = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${fileTimeoutMs}`];
+    const child = spawn(process.execPath, [...args, '--test-reporter=./test/reporter.mjs', ...some], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: { ...process.env, TMPDIR: folder, PODSCHED_TEST_CACHE: cache, PODSCHED_TEST_COUNTS: countsFile, [runMark]: mark },
+    });
+    const stop = (why: string) => () => {
+      interrupted ??= why;
+      child.kill('SIGTERM');
+    };
+    const timer = setTimeout(stop(`the whole run took longer than ${totalMs / 60_000} minutes`), totalMs - (performance.now() - startedAt));
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop(signal));
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      resolve(code ?? 1);
+    });
+  });
+}
+
+const swept = await sweepBeds();
+if (swept.length > 0) console.log(`cleared away what an earlier run left: ${swept.join(', ')}`);
+const before = machineTraces();
+const unit = files.filter((f) => !real(f));
+const device = files.filter(real);
+console.log(`${files.length} test files (${unit.length} need only Node, ${device.length} use a real runtime or broker)`);
+let failed = false;
+let phases = 0;
+for (const [some, concurrency, fileTimeoutMs] of [
+  [unit, 2, 240_000],
+  [device, 1, 300_000],
+] as const) {
+  if (some.length === 0 || interrupted !== undefined) continue;
+  phases++;
+  failed = (await runFiles(some, concurrency, fileTimeoutMs)) !== 0 || failed;
+}
+
+// Nothing may be left. What is, is named and cleared away, and the run has failed.
+let left = leftovers(mark, folder, before);
+await until('the last processes to end', 3_000, () => {
+  left = leftovers(mark, folder, before);
+  return left.processes.length === 0;
+}).catch(() => {});
+const complaints = [
+  ...left.processes.map((p) => `process ${p.pid}: ${p.what}`),
+  ...left.mounts.map((m) => `mount ${m}`),
+  ...left.beds.map((b) => `test bed ${b}`),
+  ...left.others,
+];
+for (const { pid } of left.processes) killPid(pid, 'SIGKILL');
+await sweepBeds();
+const total: Record<string, number> = {};
+const counted = existsSync(countsFile) ? readFileSync(countsFile, 'utf8').split('\n').filter(Boolean) : [];
+for (const line of counted) {
+  for (const [word, n] of Object.entries(JSON.parse(line) as Record<string, number>)) total[word] = (total[word] ?? 0) + n;
+}
+rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+
+if (complaints.length > 0) console.log(`  ✗ the run left behind:\n      ${complaints.join('\n      ')}`);
+else console.log(`ok   nothing is left behind (processes, mounts, network devices, cgroups, ${relative('/', folder)})`);
+if (interrupted !== undefined) console.log(`  ✗ stopped: ${interrupted}`);
+const brokenRunner = counted.length < phases;
+if (brokenRunner) console.log("  ✗ node's runner ended without its numbers");
+failed ||= complaints.length > 0 || interrupted !== undefined || brokenRunner;
+
+const own = complaints.length === 0 ? 'pass' : 'fail';
+total.tests = (total.tests ?? 0) + 1;
+total[own] = (total[own] ?? 0) + 1;
+if (interrupted !== undefined || brokenRunner) total.fail = (total.fail ?? 0) + 1;
+total.duration_ms = Math.round(performance.now() - startedAt);
+for (const word of ['tests', 'suites', 'pass', 'fail', 'cancelled', 'skipped', 'todo', 'duration_ms'])
+  console.log(`# ${word} ${total[word] ?? 0}`);
+process.exit(failed ? 1 : 0);
