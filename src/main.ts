@@ -6,12 +6,14 @@ let log: Log | undefined;
 async function main(args: readonly string[]): Promise<void> {
   const asksForHelp = args.includes('--help') || args.includes('-h');
   if (args[0] === 'run' && !asksForHelp) {
-    const { run } = await import('./cli/run.ts');
+    const { run, writeStderr } = await import('./cli/run.ts');
     const code = await run(args.slice(1), {
       loadAgent: () => import('./agent.ts'),
       onLog: (made) => {
         log = made;
       },
+      env: process.env,
+      write: writeStderr,
     });
     // its log is written synchronously; a connection that lingers keeps nobody
     process.exit(code);

@@ -40,9 +40,11 @@ const apiVersion = 'podsched.dev/v1';
 const kind = 'PodschedConfiguration';
 const paths = Object.keys(configurationKeys);
 
+const envPrefix = 'PODSCHED_';
+
 /** `mqtt.passwordFile` → `PODSCHED_MQTT_PASSWORD_FILE`; a run of capitals is one word (`imageGCHigh…` → `IMAGE_GC_HIGH_…`). */
 export const envName = (path: string): string =>
-  `PODSCHED_${path
+  `${envPrefix}${path
     .replaceAll('.', '_')
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/([A-Z])([A-Z][a-z]{2})/g, '$1_$2')
@@ -71,7 +73,7 @@ export function loadOptions(texts: OptionTexts): LoadedOptions {
     if (Object.hasOwn(env.values, key)) return { ...p, path: envName(key) };
     return file.placed(p);
   };
-  const problems = [...file.problems, ...env.problems, ...flags.problems];
+  const problems = [...flags.problems, ...env.problems, ...file.problems];
   // a key that is wrong by itself has its default here, which says nothing
   const bad = new Set(problems.map((p) => p.path));
   problems.push(
@@ -79,6 +81,7 @@ export function loadOptions(texts: OptionTexts): LoadedOptions {
       .map(placed)
       .filter((p) => !bad.has(p.path)),
   );
+  problems.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 
   const set = { ...file.values, ...overrides };
   const later = Object.keys(set)
@@ -123,7 +126,7 @@ function readEnv(env: Readonly<Record<string, string | undefined>>): Part & { re
   const part = { values: {}, problems: [] as Problem[], warnings: [] as Problem[] };
   const known = new Map(paths.map((path) => [envName(path), path]));
   for (const [name, text] of Object.entries(env)) {
-    if (!name.startsWith('PODSCHED_') || text === undefined) continue;
+    if (!name.startsWith(envPrefix) || text === undefined) continue;
     const path = known.get(name);
     const key = path === undefined ? undefined : configurationKeys[path];
     if (path !== undefined && key !== undefined) {
@@ -131,8 +134,11 @@ function readEnv(env: Readonly<Record<string, string | undefined>>): Part & { re
       continue;
     }
     // the environment belongs to others too: only what looks like a slip of the pen is told
-    const close = nearest(name, known.keys());
-    if (close !== undefined) part.warnings.push(unknownKey(name, close));
+    const close = nearest(
+      name.slice(envPrefix.length),
+      [...known.keys()].map((known) => known.slice(envPrefix.length)),
+    );
+    if (close !== undefined) part.warnings.push(unknownKey(name, envPrefix + close));
   }
   return part;
 }
@@ -168,7 +174,8 @@ function readFile({ path: name, text }: { readonly path: string; readonly text: 
     part.problems.push({ path: '', expected: 'one document', got: `document ${other.index + 1}`, file: name, ...other.at('') });
   }
   const found = readTree(document);
-  part.problems.push(...found.problems.map(placed));
+  // of a document that is no YAML only what can be read counts, not what it seems to be
+  if (document.problems.length === 0) part.problems.push(...found.problems.map(placed));
   Object.assign(part.values, found.values);
   return part;
 }

@@ -19,3 +19,12 @@ export function duplicates(names: readonly { readonly path: string; readonly nam
   }
   return problems;
 }
+
+// Values of environment variables, ConfigMaps and Secrets are nobody's business in a topic, an event or a log.
+const envValue = /(^|\.)env(\[\d+\](\.value)?)?$/;
+const secretData = /(^|\.)(data|stringData|binaryData)([.[]|$)/;
+
+/** The problem without a value that must not be shown. `secret`: the object is a Secret or ConfigMap, or may be one. */
+export function withoutValue(p: Problem, secret: boolean): Problem {
+  return envValue.test(p.path) || (secret && secretData.test(p.path)) ? { ...p, got: 'a value that is not shown' } : p;
+}

@@ -5,6 +5,9 @@
 import type { Clock, Monotonic } from '../world/clock.ts';
 import { isAbort } from './abort.ts';
 
+/** One reason for all: making an abort error captures a stack, and timers are armed anew all the time. */
+const rearmed = Object.assign(new Error('armed anew'), { name: 'AbortError' });
+
 export class Deadlines<K> {
   #entries = new Map<K, Monotonic>();
   #timer: AbortController | undefined;
@@ -53,7 +56,7 @@ export class Deadlines<K> {
     let nearest = Number.POSITIVE_INFINITY;
     for (const at of this.#entries.values()) if (at < nearest) nearest = at;
     if (nearest === this.#armedFor) return;
-    this.#timer?.abort();
+    this.#timer?.abort(rearmed);
     this.#timer = undefined;
     this.#armedFor = nearest;
     if (nearest === Number.POSITIVE_INFINITY) return;

@@ -1,5 +1,143 @@
+/**
+ * The commands and their help. Owns no truth: it turns arguments into one call each, and an error into one line and an exit code.
+ * Door of commander. `run` is only described here; main starts it without loading this file.
+ */
+import { Argument, Command, CommanderError, Option } from 'commander';
+import { agentClient, socketPath, type WhereOptions } from './client.ts';
+import { defaultConfigFile } from './configFile.ts';
+import { CommandError, exitCodes } from './exitCodes.ts';
+import { get, type Output, outputs, type Printer } from './get.ts';
+import { describe, showWhy } from './show.ts';
+import { validate } from './validate.ts';
 import { version } from './version.ts';
-export async function runCommand(_args: readonly string[]): Promise<number> {
-  console.log(version);
-  return 0;
+
+export interface ProgramWorld {
+  readonly print: Printer;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: () => Promise<Uint8Array>;
+}
+
+const realWorld: ProgramWorld = {
+  print: {
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+    nowMs: () => Date.now(),
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  },
+  env: process.env,
+  stdin: async () => {
+    const parts: Buffer[] = [];
+    for await (const part of process.stdin) parts.push(part as Buffer);
+    return Buffer.concat(parts);
+  },
+};
+
+/** Runs one command to its end. Never rejects: what is wrong is a line on stderr and an exit code. */
+export async function runCommand(args: readonly string[], world: ProgramWorld = realWorld): Promise<number> {
+  let code: number = exitCodes.done;
+  const program = commands(world, (c) => {
+    code = c;
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return code;
+  } catch (e) {
+    // commander has said what is wrong
+    if (e instanceof CommanderError) return e.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+    if (e instanceof CommandError) {
+      world.print.err(`podsched: ${e.message}\n`);
+      return e.code;
+    }
+    world.print.err(`podsched: ${e instanceof Error ? e.message : String(e)}\n`);
+    return exitCodes.failed;
+  }
+}
+
+interface NamespaceOptions extends WhereOptions {
+  readonly namespace: string;
+}
+
+function commands(world: ProgramWorld, done: (code: number) => void): Command {
+  const { print } = world;
+  const program = new Command('podsched')
+    .description('Runs Kubernetes static pods from a folder of manifests on containerd, and tells their status over MQTT.')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand('help [command]', 'print help for a command')
+    .configureOutput({
+      writeOut: print.out,
+      writeErr: print.err,
+      outputError: (text, write) => write(text.replace(/^error: /, 'podsched: ')),
+    })
+    .showHelpAfterError('(podsched --help lists the commands)')
+    .exitOverride();
+  program.addHelpText(
+    'after',
+    '\nExit codes: 0 done, 1 failed, 2 usage or configuration, 3 not found, 4 agent unreachable.\nThe commands talk to the agent on its socket; validate needs no agent.',
+  );
+
+  const client = async (o: WhereOptions) => agentClient(await socketPath(o, world.env));
+  const asking = (command: Command): Command =>
+    command
+      .option('--run-dir <dir>', 'run folder of the agent, in which its socket is')
+      .option('--config <file>', 'configuration file that names the run folder');
+  const named = (command: Command): Command => asking(command).option('-n, --namespace <namespace>', 'namespace', 'default');
+
+  const run = program
+    .command('run')
+    .description('run the agent')
+    .option('--config <file>', 'configuration file', defaultConfigFile)
+    .option('--<key>=<value>', 'any key of the configuration, as --mqtt.servers=a,b')
+    .action(() => {});
+  run.addHelpText(
+    'after',
+    '\nOrder: flag, environment (PODSCHED_MQTT_SERVERS), file, default. SIGTERM and SIGINT stop the agent, its pods keep running;\nSIGHUP reads the configuration again.',
+  );
+
+  named(program.command('get').description('list pods, events or files').argument('<kind>', 'pods, events or files').argument('[name]'))
+    .option('-A, --all-namespaces', 'of all namespaces', false)
+    .addOption(new Option('-o, --output <format>', 'how to print it').choices(outputs))
+    .option('-w, --watch', 'go on with what changes', false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  podsched get pods -A\n  podsched get pods web -o yaml\n  podsched get files          what each manifest file became',
+    )
+    .action(
+      async (
+        kind: string,
+        name: string | undefined,
+        o: NamespaceOptions & { readonly allNamespaces: boolean; readonly output?: Output; readonly watch: boolean },
+      ) => done(await get(kind, name, o, await client(o), print)),
+    );
+
+  named(
+    program
+      .command('describe')
+      .description('tell all about a pod, its events included')
+      .addArgument(new Argument('<kind>', 'pod, or pod/NAME'))
+      .argument('[name]'),
+  ).action(async (kind: string, name: string | undefined, o: NamespaceOptions) =>
+    done(await describe(name === undefined ? kind : `${kind}/${name}`, o.namespace, await client(o), print)),
+  );
+
+  named(program.command('why').description('say the one reason why a pod is not running, and what would help').argument('<pod>'))
+    .addOption(new Option('-o, --output <format>', 'how to print it').choices(['json', 'yaml']))
+    .action(async (pod: string, o: NamespaceOptions & { readonly output?: 'json' | 'yaml' }) =>
+      done(await showWhy(pod, o, await client(o), print)),
+    );
+
+  program
+    .command('validate')
+    .description('name every mistake in manifests or podsched.yaml, without an agent')
+    .argument('<file...>', 'files or folders; - is standard input')
+    .option('--strict', 'refuse unknown fields, as strict: true does', false)
+    .action(async (files: string[], o: { readonly strict: boolean }) =>
+      done(await validate(files, { strict: o.strict, stdin: world.stdin }, print)),
+    );
+
+  program
+    .command('version')
+    .description('print the version')
+    .action(() => print.out(`podsched ${version}\n`));
+  return program;
 }

@@ -6,12 +6,12 @@ import { fstatSync, writeSync } from 'node:fs';
 import type { RunningAgent } from '../agent.ts';
 import { configurationKeys, type PodschedConfiguration } from '../api/configuration.ts';
 import { problemText } from '../operations/problemText.ts';
-import { type LoadedOptions, loadOptions } from '../options.ts';
+import { type LoadedOptions, loadOptions, type OptionTexts } from '../options.ts';
 import { createLog, type Log, type LogOptions } from '../world/log.ts';
 import { type Choice, chooseConfiguration, type LastGood, planReload } from './choose.ts';
 import { defaultConfigFile, keepLastGood, readConfigFile, readLastGood, readPointer } from './configFile.ts';
 import { exitCodes } from './exitCodes.ts';
-import { parseRunArguments, type RunArguments } from './runArgs.ts';
+import { parseRunArguments } from './runArgs.ts';
 import { version } from './version.ts';
 
 /** A stop that takes longer has lost something; the pods run on in any case. */
@@ -21,20 +21,24 @@ export interface RunDeps {
   readonly loadAgent: () => Promise<Pick<typeof import('../agent.ts'), 'startAgent'>>;
   /** Told the log once there is one: what ends the process is written there. */
   readonly onLog: (log: Log) => void;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Writes lines to stderr. */
+  readonly write: (line: string) => void;
 }
 
 /** Runs the agent until it is told to stop. Yields the exit code. */
 export async function run(args: readonly string[], deps: RunDeps): Promise<number> {
   const parsed = parseRunArguments(args);
-  if (parsed.mistakes.length > 0) return refuse(parsed.mistakes);
+  if (parsed.mistakes.length > 0) return refuse(parsed.mistakes, deps);
   const signals = new Signals();
   const configFile = parsed.configFile ?? defaultConfigFile;
-  const loaded = await load(configFile, parsed);
-  const { choice, stored } = await choose(configFile, parsed, loaded);
-  if (choice.use === 'none') return refuse(choice.why);
+  const texts = { flags: parsed.flags, env: deps.env };
+  const loaded = await load(configFile, texts);
+  const { choice, stored } = await choose(configFile, texts, loaded);
+  if (choice.use === 'none') return refuse(choice.why, deps);
 
   const { config } = choice;
-  const { log, setLevel } = createLog({ level: config['logging.level'], format: logFormat(config['logging.format']) }, writeStderr);
+  const { log, setLevel } = createLog({ level: config['logging.level'], format: logFormat(config['logging.format']) }, deps.write);
   deps.onLog(log);
   log.info({ version, pid: process.pid, configFile }, 'podsched starts');
   tellWarnings(log, loaded);
@@ -66,7 +70,7 @@ export async function run(args: readonly string[], deps: RunDeps): Promise<numbe
   let running = config;
   const startedAgent = agent;
   signals.onReload(async () => {
-    const next = await load(configFile, parsed);
+    const next = await load(configFile, texts);
     const plan = planReload(running, good, next);
     if (!plan.ok) {
       for (const problem of plan.why) log.error({ problem }, 'the configuration is not used; nothing was changed');
@@ -89,9 +93,10 @@ export async function run(args: readonly string[], deps: RunDeps): Promise<numbe
   return exitCodes.failed;
 }
 
-async function load(configFile: string, { flags }: RunArguments): Promise<LoadedOptions> {
+type Texts = Pick<OptionTexts, 'flags' | 'env'>;
+
+async function load(configFile: string, texts: Texts): Promise<LoadedOptions> {
   const read = await readConfigFile(configFile);
-  const texts = { flags, env: process.env };
   if (read.ok) return loadOptions(read.file === undefined ? texts : { ...texts, file: read.file });
   const { config: _, ...rest } = loadOptions(texts);
   return { ...rest, empty: false, problems: [read.problem, ...rest.problems] };
@@ -100,7 +105,7 @@ async function load(configFile: string, { flags }: RunArguments): Promise<Loaded
 /** The small mover around chooseConfiguration: what is stored is read only when it may be needed. */
 async function choose(
   configFile: string,
-  { flags }: RunArguments,
+  texts: Texts,
   loaded: LoadedOptions,
 ): Promise<{ readonly choice: Choice; readonly stored: LastGood | undefined }> {
   if (loaded.config !== undefined && !loaded.empty) return { choice: chooseConfiguration(loaded, undefined, []), stored: undefined };
@@ -110,14 +115,14 @@ async function choose(
     stored === undefined
       ? []
       : [
-          loadOptions({ flags, env: process.env, settings: stored.file }),
+          loadOptions({ ...texts, settings: stored.file }),
           loadOptions({ flags: {}, env: {}, settings: { ...stored.file, ...stored.overrides } }),
         ];
   return { choice: chooseConfiguration(loaded, stored, again), stored };
 }
 
-function refuse(why: readonly string[]): number {
-  for (const line of why) writeStderr(`podsched: ${line}\n`);
+function refuse(why: readonly string[], { write }: RunDeps): number {
+  for (const line of why) write(`podsched: ${line}\n`);
   return exitCodes.usage;
 }
 
@@ -133,7 +138,7 @@ class Signals {
 
   constructor() {
     this.stopped = new Promise((resolve) => {
-      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve);
     });
     process.on('SIGHUP', () => {
       if (this.#reload === undefined) this.#missed = true;
@@ -177,7 +182,7 @@ function isJournal(): boolean {
 }
 
 /** Synchronously, so that the last words before an end are there. A reader that is gone or too slow costs lines, not the agent. */
-function writeStderr(line: string): void {
+export function writeStderr(line: string): void {
   let rest = Buffer.from(line);
   for (let tries = 0; rest.length > 0 && tries < 100; tries++) {
     try {

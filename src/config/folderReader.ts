@@ -22,6 +22,8 @@ const maxFolderBytes = 64 << 20;
 const maxFiles = 10_000;
 const quietMs = 20;
 const longestQuietMs = 1000;
+/** How often a file that was there is looked for again before it counts as gone. */
+const goneAfterMs = [5, 10, 15];
 
 export interface FolderReaderDeps {
   readonly clock: Clock;
@@ -37,8 +39,6 @@ const unreadable = (reason: string, message: string): FileText['content'] => ({ 
 export class FsFolderReader implements FolderReader {
   #watcher: { readonly handle: FSWatcher; readonly identity: string } | undefined;
   #debounce: { readonly since: Monotonic; last: Monotonic } | undefined;
-  /** The folder was quiet just now: what is missing is not about to be renamed into place. */
-  #settled = false;
   #names = new Set<string>();
 
   constructor(
@@ -47,28 +47,33 @@ export class FsFolderReader implements FolderReader {
   ) {}
 
   async read(): Promise<FolderListing> {
-    const settled = this.#settled;
-    this.#settled = false;
     try {
       const folder = await stat(this.dir);
-      let names = await this.#list();
-      if (!settled && [...this.#names].some((n) => !names.includes(n))) {
-        // an editor moves the file away and writes it anew: only what stays away is gone
-        await this.deps.clock.sleep(quietMs);
-        names = await this.#list();
-      }
+      const names = await this.#list();
       if (names.length > maxFiles) return { ok: false, message: `${this.dir} has ${names.length} manifests; at most ${maxFiles} are read` };
-      const files: FileText[] = [];
+      const files = new Map<string, FileText>();
       let room = maxFolderBytes;
-      for (const name of names) {
+      const take = async (name: string): Promise<void> => {
         const file = await readOne(join(this.dir, name), name, room);
-        if (file === undefined) continue;
+        if (file === undefined) return;
         if (file.content.ok) room -= file.content.bytes.length;
-        files.push(file);
+        files.set(name, file);
+      };
+      for (const name of names) await take(name);
+      // an editor moves a file away and writes it anew: only what stays away is gone
+      for (const waitMs of goneAfterMs) {
+        const missing = [...this.#names].filter((n) => !files.has(n));
+        if (missing.length === 0) break;
+        await this.deps.clock.sleep(waitMs);
+        for (const name of missing) await take(name);
       }
-      this.#names = new Set(files.map((f) => f.name));
+      this.#names = new Set(files.keys());
       const insecure = insecureMode('the folder', folder);
-      return { ok: true, files, ...(insecure === undefined ? {} : { insecure }) };
+      return {
+        ok: true,
+        files: [...files.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
+        ...(insecure === undefined ? {} : { insecure }),
+      };
     } catch (e) {
       return { ok: false, message: describeFolder(this.dir, codeOf(e)) };
     }
@@ -153,7 +158,6 @@ export class FsFolderReader implements FolderReader {
         await clock.sleep(waitMs, signal);
       }
       this.#debounce = undefined;
-      this.#settled = clock.monotonic() - debounce.last >= quietMs;
       // the event may have been the folder's own end: what stands there now is watched
       this.#arm(onTick, tell, signal);
       onTick();

@@ -1,6 +1,7 @@
 // pure
 /** What is worth an event: each thing that is wrong with the folder, a file or an object, once as long as it stays the same. */
 import type { ObjectKey, Problem } from '../api/objects.ts';
+import { withoutValue } from '../api/problems.ts';
 import { fileOf } from './merge.ts';
 import { type ConfigView, shadowedExpectation, splitKey } from './view.ts';
 
@@ -16,7 +17,9 @@ export const folderItself = '.';
 const shownProblems = 3;
 
 /** `web.yaml:7:5: spec.containers[0].image: expected …, got … (did you mean …?)` */
-export function describeProblem(p: Problem): string {
+export function describeProblem(problem: Problem): string {
+  // an event does not say of which kind the object is
+  const p = withoutValue(problem, true);
   const place = [p.file, p.line, p.column].filter((x) => x !== undefined).join(':');
   const near = p.nearest === undefined ? '' : ` (did you mean ${p.nearest}?)`;
   return `${place === '' ? '' : `${place}: `}${p.path === '' ? '' : `${p.path}: `}expected ${p.expected}, got ${p.got}${near}`;

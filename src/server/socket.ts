@@ -2,6 +2,7 @@
  * The socket file: one agent per node. Binding it decides who is the agent of this run folder; a live answer on it ends the second one, a
  * file that nobody listens on is replaced. Members of the group `podsched` may talk to it, others may not.
  */
+import { randomBytes } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { chmod, chown, link, readFile, rename, rm } from 'node:fs/promises';
 import { connect, type Server } from 'node:net';
@@ -46,14 +47,15 @@ function answers(path: string): Promise<boolean> {
 export async function bindSocket(server: Server, path: string): Promise<() => Promise<void>> {
   if (await answers(path)) throw new AlreadyRunning(path);
   // no longer than `podsched.sock`: a socket path has room for 107 bytes
-  const own = join(dirname(path), `.s${process.pid.toString(36)}`);
-  const away = join(dirname(path), `.o${process.pid.toString(36)}`);
-  await rm(own, { force: true, recursive: true });
+  const tag = randomBytes(5).toString('hex');
+  const own = join(dirname(path), `.s${tag}`);
+  const away = join(dirname(path), `.o${tag}`);
   await listen(server, own);
   try {
     await chmod(own, mode);
     await giveToGroup(own);
     while (!(await linked(own, path))) {
+      if (isFolder(path)) throw new Error(`${path} is a folder; the socket cannot be made there`);
       try {
         await rename(path, away);
       } catch (e) {
@@ -64,14 +66,14 @@ export async function bindSocket(server: Server, path: string): Promise<() => Pr
         await linked(away, path);
         throw new AlreadyRunning(path);
       }
-      await rm(away, { force: true, recursive: true });
+      await rm(away, { force: true });
     }
   } catch (e) {
     await new Promise<void>((resolve) => server.close(() => resolve()));
     throw e;
   } finally {
     await rm(own, { force: true });
-    await rm(away, { force: true, recursive: true });
+    await rm(away, { force: true });
   }
   const inode = inodeOf(path);
   return async () => {
@@ -104,6 +106,8 @@ async function linked(from: string, to: string): Promise<boolean> {
     throw e;
   }
 }
+
+const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 function inodeOf(path: string): string | undefined {
   try {

@@ -2,6 +2,7 @@
 /** Problems as they are told: with their place, without values that are nobody's business, and not more than a broker takes. */
 import type { Problem } from '../api/objects.ts';
 import type { FileBody, SyncBody, ToldProblem } from '../api/payloads.ts';
+import { withoutValue } from '../api/problems.ts';
 import { cutText, jsonBytes } from './told.ts';
 
 const place = ({ file, line, column }: Problem): string => [file, line, column].filter((part) => part !== undefined).join(':');
@@ -17,20 +18,15 @@ export function firstProblem(source: { readonly problems: readonly Problem[]; re
   return `${where}${where === '' ? '' : ': '}expected ${p.expected}, got ${p.got}${nearest}${rest}`;
 }
 
-// Values of environment variables, ConfigMaps and Secrets are nobody's business on a topic.
-const envValue = /(^|\.)env\[\d+\]\.value$/;
-const secretData = /(^|\.)(data|stringData|binaryData)([.[]|$)/;
-
 /** `secret`: the object is a Secret, or may be one. */
 export function toldProblem(p: Problem, secret: boolean): ToldProblem {
-  const hide = envValue.test(p.path) || (secret && secretData.test(p.path));
   return {
     path: p.path,
     ...(p.file !== undefined && { file: p.file }),
     ...(p.line !== undefined && { line: p.line }),
     ...(p.column !== undefined && { column: p.column }),
     expected: p.expected,
-    got: hide ? 'a value that is not shown' : cutText(p.got, 256),
+    got: cutText(withoutValue(p, secret).got, 256),
     ...(p.nearest !== undefined && { nearest: p.nearest }),
   };
 }

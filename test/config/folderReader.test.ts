@@ -199,6 +199,7 @@ test('A1: vim -c :wq twenty times: what is read is always the file, never its ab
   const dir = await folder();
   await writeFile(join(dir, 'web.yaml'), 'same');
   const r = reader(dir, 10);
+  await r.read();
   const seen = new Set<string>();
   const w = watching(r);
   let reading = true;

@@ -20,6 +20,8 @@ export interface AgentOptions {
   /** More arguments for `podsched run`. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Instead of `nodeFlags`, to try others. */
+  readonly flags?: readonly string[];
   /** False: folders and configuration are made, the agent is not started yet. */
   readonly started?: boolean;
 }
@@ -84,7 +86,7 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     { mode: 0o600 },
   );
   const env = { ...process.env, ...o.env };
-  const invoke = (...args: string[]) => [...nodeFlags, bundle, ...args];
+  const invoke = (...args: string[]) => [...(o.flags ?? nodeFlags), bundle, ...args];
   let daemon: Daemon | undefined;
   let written = 0;
   const agent: Agent = {

@@ -163,11 +163,8 @@ export class RandomStory {
       say(`container ${victim.config.name} of ${victim.podUid} crashes`);
       world.runtime.exit(victim.id, 1);
     } else if (dice < 0.635) {
-      // what was never told as ended may have been anything: nobody could know that it ran
-      const ended = new Set(world.toldPods().flatMap((p) => (p.status.phase === 'Succeeded' ? [p.metadata.uid] : [])));
       say('somebody removes the containers of completed pods');
-      for (const c of [...world.runtime.containers.values()])
-        if (c.state === 'exited' && ended.has(c.podUid)) world.runtime.containers.delete(c.id);
+      this.#removeCompleted();
     } else if (dice < 0.66) {
       const ready = [...world.runtime.sandboxes.values()].filter((s) => s.state === 'ready');
       if (ready.length === 0) return;
@@ -205,6 +202,13 @@ export class RandomStory {
       say('power cut');
       await world.reboot();
     }
+  }
+
+  /** What was never told as ended may have been anything, and nobody could know that it ran: it stays. */
+  #removeCompleted(): void {
+    const { containers } = this.world.runtime;
+    const ended = new Set(this.world.toldPods().flatMap((p) => (p.status.phase === 'Succeeded' ? [p.metadata.uid] : [])));
+    for (const c of [...containers.values()]) if (c.state === 'exited' && ended.has(c.podUid)) containers.delete(c.id);
   }
 
   /** A Never pod runs once, whatever is lost. */
@@ -275,6 +279,7 @@ export class RandomStory {
     const { world } = this;
     const deeds = world.runtime.deeds.length;
     await world.advance(300);
+    this.#removeCompleted();
     await world.restart();
     await world.advance(300);
     const more = world.runtime.calls.filter((c) => /^(run|stop|remove|create|start|pull)/.test(c.method)).slice(deeds);

@@ -1,0 +1,226 @@
+/** `get pods|events|files [NAME]`: a table, JSON, YAML or names; once, or again and again with what has changed. */
+import { nearest } from '../api/nearest.ts';
+import type { SyncStatus } from '../api/payloads.ts';
+import type { V1Event } from '../api/status.ts';
+import { toYaml } from '../config/yaml.ts';
+import { ageText } from '../operations/age.ts';
+import { fileRows } from '../operations/fileRows.ts';
+import { podRow } from '../operations/podRow.ts';
+import { knownObjects, notFoundText } from '../operations/target.ts';
+import type { AgentClient } from './client.ts';
+import { CommandError, exitCodes } from './exitCodes.ts';
+import { tableText } from './table.ts';
+
+export const outputs = ['json', 'yaml', 'wide', 'name'] as const;
+export type Output = (typeof outputs)[number];
+
+export interface GetOptions {
+  readonly namespace: string;
+  readonly allNamespaces: boolean;
+  readonly output?: Output;
+  readonly watch: boolean;
+}
+
+export interface Printer {
+  out(text: string): void;
+  err(text: string): void;
+  nowMs(): number;
+  /** Resolves after `ms`. */
+  sleep(ms: number): Promise<void>;
+}
+
+interface Item {
+  /** As `-o name` prints it. */
+  readonly name: string;
+  readonly object: unknown;
+  readonly row: readonly string[];
+}
+
+interface Found {
+  readonly head: readonly string[];
+  readonly items: readonly Item[];
+  /** Said after the table, on stderr. */
+  readonly note?: string;
+}
+
+type Kind = 'pods' | 'events' | 'files';
+const kinds: Readonly<Record<string, Kind>> = {
+  pods: 'pods',
+  pod: 'pods',
+  po: 'pods',
+  events: 'events',
+  event: 'events',
+  ev: 'events',
+  files: 'files',
+  file: 'files',
+};
+const watchMs = 1000;
+
+export async function get(what: string, name: string | undefined, o: GetOptions, client: AgentClient, print: Printer): Promise<number> {
+  const [word = '', slashed] = what.split('/');
+  const kind = Object.hasOwn(kinds, word.toLowerCase()) ? kinds[word.toLowerCase()] : undefined;
+  if (kind === undefined) {
+    const close = nearest(word, Object.keys(kinds));
+    const meant = close === undefined ? '' : `; did you mean ${close}?`;
+    throw new CommandError(exitCodes.usage, `there is no kind ${JSON.stringify(word)}: pods, events and files can be listed${meant}`);
+  }
+  const wanted = name ?? slashed;
+  const look = (): Promise<Found> => find(kind, wanted, o, client, print.nowMs());
+  if (o.watch) return watch(look, o, print);
+  const found = await look();
+  if (found.items.length === 0 && wanted === undefined && (o.output === undefined || o.output === 'wide')) {
+    print.err(o.allNamespaces || kind === 'files' ? `No ${kind} found.\n` : `No ${kind} found in namespace ${o.namespace}.\n`);
+  } else {
+    print.out(render(found, o.output, wanted !== undefined && kind !== 'events'));
+  }
+  if (found.note !== undefined && (o.output === undefined || o.output === 'wide')) print.err(`${found.note}\n`);
+  return exitCodes.done;
+}
+
+function find(kind: Kind, name: string | undefined, o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
+  switch (kind) {
+    case 'pods':
+      return findPods(name, o, client, nowMs);
+    case 'events':
+      return findEvents(name, o, client, nowMs);
+    case 'files':
+      return findFiles(name, client);
+  }
+}
+
+async function findPods(name: string | undefined, o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
+  const [all, sync] = await Promise.all([client.pods(), client.sync()]);
+  const here = all.filter((p) => o.allNamespaces || (p.metadata.namespace ?? 'default') === o.namespace);
+  const pods = here.filter((p) => name === undefined || p.metadata.name === name);
+  if (name !== undefined && pods.length === 0) {
+    const refused = sync.find(
+      (s) => s.object.kind === 'Pod' && s.object.name === name && (o.allNamespaces || s.object.namespace === o.namespace),
+    );
+    const text =
+      refused === undefined
+        ? notFoundText({ kind: 'Pod', namespace: o.namespace, name }, knownObjects(sync, all))
+        : `pod "${name}" has not been started: ${refused.phase} (${refused.reason}); podsched why ${name} says more`;
+    throw new CommandError(exitCodes.notFound, text);
+  }
+  const wide = o.output === 'wide';
+  const note =
+    name === undefined
+      ? podless(
+          sync,
+          here.map((p) => `${p.metadata.namespace ?? 'default'}/${p.metadata.name}`),
+          o,
+        )
+      : undefined;
+  return {
+    head: [
+      ...(o.allNamespaces ? ['NAMESPACE'] : []),
+      ...['NAME', 'READY', 'STATUS', 'RESTARTS', 'AGE'],
+      ...(wide ? ['IP', 'NODE', 'SOURCE', 'REVISION'] : []),
+    ],
+    items: pods.map((pod) => {
+      const r = podRow(pod, nowMs);
+      return {
+        name: `pod/${r.name}`,
+        object: pod,
+        row: [
+          ...(o.allNamespaces ? [r.namespace] : []),
+          ...[r.name, r.ready, r.status, r.restarts, r.age],
+          ...(wide ? [r.ip, r.node, r.source, r.revision] : []),
+        ],
+      };
+    }),
+    ...(note !== undefined && { note }),
+  };
+}
+
+/** Pods that sources name and that have no pod to show: the ones a person looks for in vain. */
+function podless(sync: readonly SyncStatus[], shown: readonly string[], o: GetOptions): string | undefined {
+  const missing = sync
+    .map((s) => s)
+    .filter(({ object }) => object.kind === 'Pod' && (o.allNamespaces || object.namespace === o.namespace))
+    .filter(({ object }) => !shown.includes(`${object.namespace}/${object.name}`));
+  if (missing.length === 0) return undefined;
+  const names = missing.map((s) => `${s.object.name} (${s.phase}: ${s.reason})`);
+  return `Without a pod: ${names.join(', ')}. podsched why NAME says more.`;
+}
+
+async function findEvents(name: string | undefined, o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
+  const events = await client.events({ ...(!o.allNamespaces && { namespace: o.namespace }), ...(name !== undefined && { name }) });
+  const age = (e: V1Event): string => {
+    const last = ageText(e.lastTimestamp, nowMs);
+    return e.count > 1 ? `${last} (x${e.count} over ${ageText(e.firstTimestamp, nowMs)})` : last;
+  };
+  return {
+    head: [...(o.allNamespaces ? ['NAMESPACE'] : []), 'LAST SEEN', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'],
+    items: events.map((e) => {
+      const about = `${e.involvedObject.kind.toLowerCase()}/${e.involvedObject.name}`;
+      return {
+        name: `event/${e.metadata.name}`,
+        object: e,
+        row: [...(o.allNamespaces ? [e.metadata.namespace] : []), age(e), e.type, e.reason, about, e.message],
+      };
+    }),
+  };
+}
+
+async function findFiles(name: string | undefined, client: AgentClient): Promise<Found> {
+  const [sync, files] = await Promise.all([client.sync(), client.files()]);
+  const all = fileRows(sync, files);
+  const rows = all.filter((r) => name === undefined || r.file === name);
+  if (name !== undefined && rows.length === 0) {
+    const close = nearest(name, new Set(all.map((r) => r.file)));
+    const meant = close === undefined ? '' : `; did you mean ${close}?`;
+    throw new CommandError(exitCodes.notFound, `no manifest file ${JSON.stringify(name)} is known${meant}`);
+  }
+  return {
+    head: ['FILE', 'OBJECT', 'STATE', 'REASON', 'MESSAGE'],
+    items: rows.map((r) => ({
+      name: `file/${r.file}`,
+      object: r,
+      row: [r.file, r.object === '' ? '<none>' : r.object, r.state, r.reason, r.message],
+    })),
+  };
+}
+
+function render({ head, items }: Found, output: Output | undefined, single: boolean): string {
+  const objects = items.map((i) => i.object);
+  const whole = single && objects.length === 1 ? objects[0] : { apiVersion: 'v1', kind: 'List', metadata: {}, items: objects };
+  switch (output) {
+    case 'json':
+      return `${JSON.stringify(whole, null, 2)}\n`;
+    case 'yaml':
+      return toYaml(whole);
+    case 'name':
+      return [...new Set(items.map((i) => `${i.name}\n`))].join('');
+    case 'wide':
+    case undefined:
+      return `${tableText(
+        head,
+        items.map((i) => i.row),
+      )}\n`;
+  }
+}
+
+/** Prints the table once and then each row that has become another, until the process is ended. A pod that goes is told once. */
+async function watch(look: () => Promise<Found>, o: GetOptions, print: Printer): Promise<number> {
+  const shown = new Map<string, string>();
+  for (let first = true; ; first = false) {
+    const { head, items } = await look();
+    const changed = items.filter((item) => shown.get(keyOf(item)) !== JSON.stringify(item.object));
+    for (const item of changed) shown.set(keyOf(item), JSON.stringify(item.object));
+    const gone = [...shown.keys()].filter((key) => !items.some((item) => keyOf(item) === key));
+    for (const key of gone) shown.delete(key);
+    if (changed.length > 0) {
+      const text = render({ head, items: changed }, o.output, true);
+      const table = o.output === undefined || o.output === 'wide';
+      print.out(table && !first ? text.slice(text.indexOf('\n') + 1) : text);
+    }
+    for (const key of gone) print.err(`${key} is gone\n`);
+    await print.sleep(watchMs);
+  }
+}
+
+const keyOf = (item: Item): string => {
+  const metadata = (item.object as { readonly metadata?: { readonly namespace?: string } }).metadata;
+  return `${metadata?.namespace === undefined ? '' : `${metadata.namespace}/`}${item.name}`;
+};

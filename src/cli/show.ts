@@ -1,0 +1,52 @@
+/** `describe pod NAME` and `why POD`. */
+import { isAbsolute, join } from 'node:path';
+import { toYaml } from '../config/yaml.ts';
+import { describePod } from '../operations/describe.ts';
+import { findPod, isTarget, knownObjects, notFoundText, parseTarget, type Target } from '../operations/target.ts';
+import { why, whyText } from '../operations/why.ts';
+import type { AgentClient } from './client.ts';
+import { CommandError, exitCodes } from './exitCodes.ts';
+import type { Printer } from './get.ts';
+import { harmless } from './table.ts';
+
+const harmlessLines = (text: string): string => text.split('\n').map(harmless).join('\n');
+
+function target(text: string, namespace: string): Target {
+  const parsed = parseTarget(text, namespace);
+  if (parsed === undefined) throw new CommandError(exitCodes.usage, `${JSON.stringify(text)} is no object: NAME, or pod/NAME, is meant`);
+  return parsed;
+}
+
+export async function describe(what: string, namespace: string, client: AgentClient, print: Printer): Promise<number> {
+  const wanted = target(what, namespace);
+  if (wanted.kind !== 'Pod') throw new CommandError(exitCodes.usage, 'pods can be described; why answers for other objects too');
+  const [pods, sync, events] = await Promise.all([client.pods(), client.sync(), client.events({ namespace, name: wanted.name })]);
+  const pod = findPod(pods, wanted);
+  const told = sync.find((s) => isTarget(wanted, s.object));
+  if (pod === undefined && told === undefined) throw new CommandError(exitCodes.notFound, notFoundText(wanted, knownObjects(sync, pods)));
+  const ofPod = events.filter((e) => e.involvedObject.kind === 'Pod');
+  print.out(harmlessLines(describePod({ ...(pod && { pod }), ...(told && { sync: told }), events: ofPod, nowMs: print.nowMs() })));
+  return exitCodes.done;
+}
+
+export async function showWhy(
+  what: string,
+  o: { readonly namespace: string; readonly output?: 'json' | 'yaml' },
+  client: AgentClient,
+  print: Printer,
+): Promise<number> {
+  const wanted = target(what, o.namespace);
+  const [pods, sync, files, conditions] = await Promise.all([client.pods(), client.sync(), client.files(), client.conditions()]);
+  const answer = why(wanted, { pods, sync, files, conditions });
+  if (answer === undefined) {
+    const down = conditions.filter((c) => c.status === 'True' && c.type === 'ManifestFolderUnreadable').map((c) => `; ${c.message}`);
+    throw new CommandError(exitCodes.notFound, notFoundText(wanted, knownObjects(sync, pods)) + down.join(''));
+  }
+  if (o.output === 'json') print.out(`${JSON.stringify(answer, null, 2)}\n`);
+  else if (o.output === 'yaml') print.out(toYaml(answer));
+  else {
+    const folder = (await client.configuration()).staticPodPath;
+    print.out(harmlessLines(whyText(answer, typeof folder === 'string' && isAbsolute(folder) ? join(folder, '/') : '')));
+  }
+  return exitCodes.done;
+}
