@@ -151,11 +151,11 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     const network = down === undefined ? runtimeState.networkError() : undefined;
     const { fault, degraded, insecure } = kubelet.config.view().folder;
     return [
-      ...(down === undefined ? [] : [bad('RuntimeDown', 'RuntimeUnavailable', down)]),
-      ...(network === undefined ? [] : [bad('NetworkNotReady', 'NetworkPluginNotReady', network)]),
-      ...(fault === undefined ? [] : [bad('ManifestFolderUnreadable', 'FolderUnreadable', fault)]),
-      ...(degraded === undefined ? [] : [bad('WatchDegraded', 'PollingOnly', degraded)]),
-      ...(insecure === undefined ? [] : [bad('InsecurePermissions', 'FolderWritable', insecure)]),
+      ...(down === undefined ? [] : [bad('RuntimeDown', 'RuntimeDown', down)]),
+      ...(network === undefined ? [] : [bad('NetworkNotReady', 'NetworkNotReady', network)]),
+      ...(fault === undefined ? [] : [bad('ManifestFolderUnreadable', 'SourceUnreadable', fault)]),
+      ...(degraded === undefined ? [] : [bad('WatchDegraded', 'WatchDegraded', degraded)]),
+      ...(insecure === undefined ? [] : [bad('InsecurePermissions', 'InsecurePermissions', insecure)]),
       ...[...identity.conditions(), ...session.conditions()].map((c) => bad(c.type, c.reason, c.message)),
       ...startConditions,
     ];

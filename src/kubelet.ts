@@ -141,6 +141,7 @@ export class Kubelet {
       bootId: world.bootId,
       status: {
         generate: (desired, runtimeStatus, inputs) => this.#generate(desired, runtimeStatus, inputs),
+        get: (uid) => this.status.get(uid),
         set: (desired, status, ending) => this.#setStatus(desired, status, ending),
         setReasons: (uid, results) => this.status.setReasons(uid, results),
         terminate: (uid) => this.status.terminate(uid),

@@ -36,6 +36,7 @@ export class RuntimeSide {
   readonly manager: KubeRuntime;
   readonly gc: ContainerGc;
   #driver: CgroupDriver | undefined;
+  #keptBackoff = '';
   #collecting = new Map<PodUid, { readonly again: boolean; readonly removeAll: boolean }>();
 
   constructor(
@@ -93,9 +94,13 @@ export class RuntimeSide {
     }
   }
 
-  /** Writes the back-off when it changed. */
+  /** Writes the back-off when it changed; nearly every step leaves it as it was, and costs no look at the disk then. */
   async keepBackoff(): Promise<void> {
-    await this.world.runStore.put(backoffKey, this.backoff.snapshot());
+    const snapshot = this.backoff.snapshot();
+    const text = JSON.stringify(snapshot);
+    if (text === this.#keptBackoff) return;
+    await this.world.runStore.put(backoffKey, snapshot);
+    this.#keptBackoff = text;
   }
 
   /** Takes away what is dead of one pod; asked again meanwhile, one more pass follows. Never rejects. */

@@ -30,6 +30,8 @@ export interface PodSyncDeps {
   readonly status: {
     /** Computes the status from manifest and runtime and the last one told. */
     generate(desired: DesiredPod, runtime: RuntimePodStatus, inputs: StatusInputs): PodStatus;
+    /** The last one of this instance, of an earlier agent of this boot too. */
+    get(uid: PodUid): PodStatus | undefined;
     set(desired: DesiredPod, status: PodStatus, ending?: { readonly graceSeconds: number }): void;
     setReasons(uid: PodUid, results: readonly SyncResult[]): void;
     /** The last words on an instance that has ended for good. */
@@ -76,7 +78,9 @@ export class PodSync {
     const done = deps.completions.find(desired);
     if (done !== undefined) {
       await deps.completions.adopt(desired);
-      deps.status.set(desired, done.status);
+      // what was told after the record was made is the last word, and its times stay
+      const last = deps.status.get(desired.uid);
+      deps.status.set(desired, last?.phase === done.phase ? last : done.status);
       return { terminal: true };
     }
     const deadline = podDeadline(desired.pod, runtime.sandboxes, deps.bootId);

@@ -37,10 +37,7 @@ export function fileValue(path: string, key: ConfigurationKey, raw: unknown): Va
       return textMap(path, raw);
     case 'lists':
       return isMapping(raw)
-        ? collect(
-            path,
-            Object.entries(raw).map(([name, list]) => [name, texts(`${path}.${name}`, list)]),
-          )
+        ? collect(Object.entries(raw).map(([name, list]) => [name, texts(`${path}.${name}`, list)]))
         : wrong(path, 'a mapping of lists', raw);
     case 'policy':
       return policy(path, raw);
@@ -121,7 +118,6 @@ function texts(path: string, raw: unknown): Value {
 function textMap(path: string, raw: unknown): Value {
   if (!isMapping(raw)) return wrong(path, 'a mapping', raw);
   return collect(
-    path,
     Object.entries(raw).map(([name, value]) => [
       name,
       typeof value === 'string'
@@ -133,7 +129,7 @@ function textMap(path: string, raw: unknown): Value {
   );
 }
 
-function collect(_path: string, entries: readonly (readonly [string, Value])[]): Value {
+function collect(entries: readonly (readonly [string, Value])[]): Value {
   const problems = entries.flatMap(([, v]) => ('problems' in v ? v.problems : []));
   if (problems.length > 0) return { problems };
   return { value: Object.fromEntries(entries.map(([name, v]) => [name, 'value' in v ? v.value : undefined])) };
@@ -164,10 +160,7 @@ const policyKeys: Readonly<Record<string, 'bool' | 'list' | 'count' | 'all'>> = 
 
 function policy(path: string, raw: unknown): Value {
   if (!isMapping(raw)) return wrong(path, 'a mapping of what is allowed', raw);
-  return collect(
-    path,
-    Object.entries(raw).map(([name, value]) => [name, policyValue(`${path}.${name}`, name, value)]),
-  );
+  return collect(Object.entries(raw).map(([name, value]) => [name, policyValue(`${path}.${name}`, name, value)]));
 }
 
 function policyValue(path: string, name: string, value: unknown): Value {

@@ -176,6 +176,8 @@ function clientOptions(o: ConnectOptions): IClientOptions {
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
+    // a table of all 65536 packet ids, 7 MB for some microseconds
+    writeCache: false,
     ...(o.username !== undefined && { username: o.username }),
     ...(o.password !== undefined && { password: Buffer.from(o.password) }),
     will: {

@@ -86,7 +86,8 @@ export async function run(args: readonly string[], deps: RunDeps): Promise<numbe
     await keep(config.stateDir);
   }, log);
 
-  log.info({ signal: await signals.stopped }, 'podsched stops; its pods keep running');
+  const signal = await signals.stopped;
+  log.info({ signal }, 'podsched stops; its pods keep running');
   const stopping = agent.stop().then(() => true);
   if ((await within(stopMs, stopping)) === true) return exitCodes.done;
   log.error({ seconds: stopMs / 1000 }, 'the agent did not stop in time and is ended');

@@ -2,7 +2,7 @@
  * The manifest folder on a real disk: which files are read, how one is read without ever blocking, and when to look again.
  *
  * Owns: the watch on the folder. Watches the folder and never a file (a replaced file is a new inode), takes any event only as "look again"
- * once 20 ms were quiet (at most 1 s later), and polls as well: links may lead anywhere, and inotify may be exhausted. Links are followed
+ * once 20 ms were quiet (5 ms when files only came, went or took another's place whole; at most 1 s later), and polls as well: links may lead anywhere, and inotify may be exhausted. Links are followed
  * at each read; the watch is armed again when the folder is another one than before (git-sync flips a link).
  * Never: opens what is no regular file (a FIFO would block, a device may act); reads more than 1 MiB of one file; takes a missing folder
  * for an empty one.
@@ -21,6 +21,7 @@ export const maxFileBytes = 1 << 20;
 const maxFolderBytes = 64 << 20;
 const maxFiles = 10_000;
 const quietMs = 20;
+const movedQuietMs = 5;
 const longestQuietMs = 1000;
 /** How often a file that was there is looked for again before it counts as gone. */
 const goneAfterMs = [5, 10, 15];
@@ -38,7 +39,7 @@ const unreadable = (reason: string, message: string): FileText['content'] => ({ 
 
 export class FsFolderReader implements FolderReader {
   #watcher: { readonly handle: FSWatcher; readonly identity: string } | undefined;
-  #debounce: { readonly since: Monotonic; last: Monotonic } | undefined;
+  #debounce: { readonly since: Monotonic; until: number } | undefined;
   #names = new Set<string>();
 
   constructor(
@@ -122,7 +123,10 @@ export class FsFolderReader implements FolderReader {
     if (this.#watcher?.identity === identity) return false;
     this.#disarm();
     try {
-      const handle = (this.deps.watch ?? watch)(this.dir, () => this.#changed(onTick, tell, signal));
+      const handle = (this.deps.watch ?? watch)(this.dir, (type, name) => {
+        const waitMs = name === null || mayBeHalf(type, this.dir, name) ? quietMs : movedQuietMs;
+        this.#changed(waitMs, onTick, tell, signal);
+      });
       handle.on('error', (e) => {
         if (this.#watcher?.handle === handle) this.#disarm();
         tell(`watching ${this.dir} failed (${codeOf(e)}): polling only`);
@@ -141,19 +145,19 @@ export class FsFolderReader implements FolderReader {
     this.#watcher = undefined;
   }
 
-  #changed(onTick: () => void, tell: (reason: string | undefined) => void, signal: AbortSignal): void {
+  #changed(quiet: number, onTick: () => void, tell: (reason: string | undefined) => void, signal: AbortSignal): void {
     const { clock } = this.deps;
     const now = clock.monotonic();
     if (this.#debounce !== undefined) {
-      this.#debounce.last = now;
+      this.#debounce.until = Math.max(this.#debounce.until, now + quiet);
       return;
     }
-    const debounce = { since: now, last: now };
+    const debounce = { since: now, until: now + quiet };
     this.#debounce = debounce;
     const settle = async (): Promise<void> => {
       for (;;) {
         const at = clock.monotonic();
-        const waitMs = Math.min(debounce.last + quietMs, debounce.since + longestQuietMs) - at;
+        const waitMs = Math.min(debounce.until, debounce.since + longestQuietMs) - at;
         if (waitMs <= 0) break;
         await clock.sleep(waitMs, signal);
       }
@@ -165,6 +169,17 @@ export class FsFolderReader implements FolderReader {
     settle().catch((e) => {
       if (!isAbort(e)) throw e;
     });
+  }
+}
+
+/** Somebody writes into a manifest, or has made one and not written yet. A file that was moved here is whole. */
+function mayBeHalf(type: string, dir: string, name: string): boolean {
+  if (!isManifestName(name)) return false;
+  if (type !== 'rename') return true;
+  try {
+    return statSync(join(dir, name), { throwIfNoEntry: false })?.size === 0;
+  } catch {
+    return false; // what is wrong with it, reading will tell
   }
 }
 

@@ -56,7 +56,7 @@ export class Adoption {
 
   /** Whether the record `id`, made with `recorded`, is of the wanted definition. */
   sameHash(recorded: string, wanted: string, id: string): boolean {
-    return (this.#adopted.get(id) ?? recorded) === wanted;
+    return (this.#adoptedAs(id) ?? recorded) === wanted;
   }
 
   /** Forgets what no longer exists in the runtime. */
@@ -67,9 +67,15 @@ export class Adoption {
     }
   }
 
+  /** What an other release adopted in its scheme says nothing here. */
+  #adoptedAs(id: string): string | undefined {
+    const hash = this.#adopted.get(id);
+    return hash !== undefined && schemeOf(hash) === this.deps.scheme ? hash : undefined;
+  }
+
   async #review(desired: DesiredPod, container: string | undefined, id: string, recorded: string, wanted: string): Promise<void> {
     const scheme = schemeOf(recorded);
-    if (scheme === this.deps.scheme || this.#adopted.has(id)) return;
+    if (scheme === this.deps.scheme || this.#adoptedAs(id) !== undefined) return;
     const older = this.deps.hashIn(scheme, desired, container);
     if (older !== undefined && older !== recorded) return; // known, and really another definition
     await this.deps.store.put(prefix + id, wanted);

@@ -32,7 +32,10 @@ export interface PodSyncResult {
 export class KubeRuntime {
   constructor(private readonly deps: KubeRuntimeDeps) {}
 
-  /** One step from what is to what should be. An aborted `signal` (the pod is to end) stops it between two starts and during a pull. */
+  /**
+   * One step from what is to what should be. An aborted `signal` (the pod is to end, or to be another) stops it between two kills, between
+   * two starts, and during a pull.
+   */
   async syncPod(desired: DesiredPod, status: RuntimePodStatus, signal: AbortSignal): Promise<PodSyncResult> {
     const { deps } = this;
     await deps.adoption.review(desired, status);
@@ -85,6 +88,7 @@ export class KubeRuntime {
 
   async #killSome(run: SyncRun, actions: PodActions): Promise<boolean> {
     for (const { id, name, reason, message } of actions.killContainers) {
+      if (run.signal.aborted) return false;
       const record = run.status.containers.find((c) => c.id === id);
       if (record === undefined) continue;
       run.acted = true;

@@ -128,7 +128,7 @@ const optional = (depth: number, name: string, value: string | undefined): Line[
 
 function syncLines(sync: SyncStatus): Line[] {
   const lines: Line[] = [[0, 'Sync', `${sync.phase} (${sync.reason}): ${sync.message}`]];
-  if (sync.nextRetrySeconds !== undefined) lines.push([1, 'Next try', `in ${sync.nextRetrySeconds} s`]);
+  if (sync.nextRetrySeconds !== undefined) lines.push([1, 'Next try', `within ${sync.nextRetrySeconds} s`]);
   for (const s of sync.sources) {
     const revision = s.revision === undefined ? '' : ` revision ${s.revision}`;
     const said = s.message === '' || s.reason === s.phase ? '' : ` (${s.reason}): ${s.message}`;

@@ -21,12 +21,15 @@ const kinds: Readonly<Record<string, Target['kind']>> = {
   secrets: 'Secret',
 };
 
+const kindOf = (word: string): Target['kind'] | undefined =>
+  Object.hasOwn(kinds, word.toLowerCase()) ? kinds[word.toLowerCase()] : undefined;
+
 /** `web`, `pod/web`; undefined when it is no such thing. */
 export function parseTarget(text: string, namespace: string): Target | undefined {
   const parts = text.split('/');
   const name = parts.at(-1) ?? '';
   if (name === '' || parts.length > 2) return undefined;
-  const kind = parts.length === 1 ? 'Pod' : kinds[(parts[0] ?? '').toLowerCase()];
+  const kind = parts.length === 1 ? 'Pod' : kindOf(parts[0] ?? '');
   return kind === undefined ? undefined : { kind, namespace, name };
 }
 
@@ -54,6 +57,6 @@ export function notFoundText(
 
 /** What is known by name: objects of sources, and pods that still end. */
 export const knownObjects = (sync: readonly SyncStatus[], pods: readonly ToldPod[]): Target[] => [
-  ...sync.map((s) => ({ ...s.object, kind: kinds[s.object.kind.toLowerCase()] ?? 'Pod' }) as Target),
+  ...sync.map(({ object }): Target => ({ kind: kindOf(object.kind) ?? 'Pod', namespace: object.namespace, name: object.name })),
   ...pods.map((p): Target => ({ kind: 'Pod', namespace: p.metadata.namespace ?? 'default', name: p.metadata.name })),
 ];

@@ -153,11 +153,13 @@ export function whyText(w: Why, folder = ''): string {
   for (const p of w.problems) lines.push(`  ${problemText(p, p.file?.startsWith('/') === true ? '' : folder)}`);
   if (w.container !== undefined) {
     const { name, restarts, lastEnd } = w.container;
-    lines.push(`  Container:  ${name}, restarted ${restarts} times${lastEnd === undefined ? '' : `, last end: ${lastEnd}`}`);
+    lines.push(
+      `  Container:  ${name}, restarted ${restarts === 1 ? 'once' : `${restarts} times`}${lastEnd === undefined ? '' : `, last end: ${lastEnd}`}`,
+    );
   }
   if (!w.well && w.meaning !== undefined) lines.push(`  Meaning:    ${w.meaning}`);
   if (!w.well && w.remedy !== undefined) lines.push(`  What helps: ${w.remedy}`);
-  if (w.nextRetrySeconds !== undefined) lines.push(`  Next try:   in ${w.nextRetrySeconds} s`);
+  if (w.nextRetrySeconds !== undefined) lines.push(`  Next try:   within ${w.nextRetrySeconds} s`); // counted from when it was told
   for (const note of w.notes) lines.push(`  Also:       ${note}`);
   return `${lines.join('\n')}\n`;
 }

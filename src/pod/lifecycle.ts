@@ -113,7 +113,9 @@ export function applyUpdate(before: PodRecord | undefined, update: WorkerUpdate)
     evicted: record.evicted || (kill && update.evict === true),
     reason: kill ? (record.reason ?? update.reason) : record.reason,
   };
-  if (!kill || record.state === 'terminated') return { record: next, cancel: false };
+  // what is under way may pull an image, or wait to start one, that nobody wants any more
+  if (!kill) return { record: next, cancel: record.state === 'sync' && isOtherWork(podOf(record.active), pod) };
+  if (record.state === 'terminated') return { record: next, cancel: false };
 
   const ending: PodRecord = { ...next, state: 'terminating' };
   // an orphan has no grace but its own
@@ -121,6 +123,9 @@ export function applyUpdate(before: PodRecord | undefined, update: WorkerUpdate)
   const { graceSeconds, shortened } = killGrace(record, wishPod, update.killGraceSeconds);
   return { record: { ...ending, graceSeconds }, cancel: !wasEnding || shortened };
 }
+
+const isOtherWork = (before: DesiredPod | undefined, now: DesiredPod | undefined): boolean =>
+  before !== undefined && now !== undefined && before.workHash !== now.workHash;
 
 function killGrace(record: PodRecord, pod: DesiredPod, overrideSeconds: number | undefined) {
   const specSeconds = pod.pod.spec.terminationGracePeriodSeconds;

@@ -204,6 +204,7 @@ export class PodWorkers {
 
   /** Steps as long as a wish waits. */
   async #work(uid: PodUid, worker: Worker): Promise<void> {
+    let followsUp = false;
     while (worker.record.pending !== undefined && !this.#stopped) {
       this.#due.delete(uid);
       const ran = worker.record.state;
@@ -217,6 +218,9 @@ export class PodWorkers {
       if (this.#stopped) break;
       worker.record = completeStep(worker.record, ran, outcome.result);
       this.#note(worker, outcome, step.signal.aborted);
+      // what a deed came to is asked for at once, not when the runtime's event comes; once, for a deed that shows nothing must not go round
+      followsUp = !followsUp && ran === 'sync' && outcome.result === 'ok' && outcome.acted === true;
+      if (followsUp) worker.record = { ...worker.record, pending: worker.record.pending ?? worker.record.active };
       if (worker.record.state === 'finished') break;
       if (worker.record.pending === undefined) {
         const ms = nextStepMs(outcome, this.deps.syncFrequencyMs(), this.deps.random());

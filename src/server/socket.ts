@@ -51,6 +51,8 @@ export async function bindSocket(server: Server, path: string): Promise<() => Pr
   const own = join(dirname(path), `.s${tag}`);
   const away = join(dirname(path), `.o${tag}`);
   await listen(server, own);
+  // by this name: the other one may be away for a moment while a second agent looks at it
+  const inode = inodeOf(own);
   try {
     await chmod(own, mode);
     await giveToGroup(own);
@@ -75,7 +77,6 @@ export async function bindSocket(server: Server, path: string): Promise<() => Pr
     await rm(own, { force: true });
     await rm(away, { force: true });
   }
-  const inode = inodeOf(path);
   return async () => {
     if (inode !== undefined && inodeOf(path) === inode) await rm(path, { force: true });
   };

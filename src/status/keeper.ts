@@ -1,5 +1,5 @@
 /**
- * Writing behind, to the store in runDir: the newest value of each key, one write at a time, not more often than asked. Losing runDir is
+ * Writing behind, to the store in runDir: the newest value of each key, in rounds, not more often than asked. Losing runDir is
  * never an error, so a failing write is told in the log and forgotten.
  */
 import { after, type Clock, type Monotonic } from '../world/clock.ts';
@@ -80,14 +80,16 @@ export class Keeper {
       this.#earliest = periodMs === 0 ? undefined : after(clock.monotonic(), periodMs);
       const batch = this.#dirty;
       this.#dirty = new Map();
-      for (const [key, { value, resolve }] of batch) {
+      const write = async ([key, { value, resolve }]: [string, Pending]): Promise<void> => {
         try {
           await (value === undefined ? store.remove(key) : store.put(key, value));
         } catch (e) {
           log.warn({ key, error: describeError(e) }, 'the run directory could not be written');
         }
         resolve();
-      }
+      };
+      // side by side: no pod's news wait for those of all the others
+      await Promise.all([...batch].map(write));
     }
     this.#round = undefined;
   }

@@ -104,11 +104,12 @@ function objectAnswer({ winner, pending, sources }: SyncView): Answer {
     if (refused !== undefined) return { phase: 'Accepted', ...refused };
     return pending ? { phase: 'Waiting', ...pending } : answer('Accepted', 'Accepted', 'accepted and kept');
   }
-  const refused = sources.find((s) => s.phase === 'Refused');
-  if (refused !== undefined) return answer('Refused', refused.reason, firstProblem(refused));
+  // a good source that only waits weighs more than a bad one beside it
   const waiting = sources.find((s) => s.phase === 'Waiting');
   if (waiting !== undefined) return answer('Waiting', waiting.reason, waiting.message);
   if (pending !== undefined) return { phase: 'Waiting', ...pending };
+  const refused = sources.find((s) => s.phase === 'Refused');
+  if (refused !== undefined) return answer('Refused', refused.reason, firstProblem(refused));
   return answer('Terminating', 'Removed', 'no source names it any more');
 }
 
@@ -132,7 +133,8 @@ const fine: ReadonlySet<string> = new Set(['Accepted', 'Ready', 'Succeeded']);
 
 function liveAnswer(live: LivePod): Answer {
   const { state, status, blocked, runtimeDown, networkNotReady } = live;
-  if (state === 'waiting') {
+  // while the runtime cannot be asked, whether there is a predecessor is not known either
+  if (state === 'waiting' && runtimeDown === undefined) {
     return answer('Waiting', 'WaitingForPredecessor', 'the pod that had this name before is still ending');
   }
   if (status === undefined || state === undefined) {

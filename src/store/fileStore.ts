@@ -5,9 +5,10 @@
  * falls back to `.prev` when the file is missing, empty, cut, damaged or a folder.
  * Never: writes a value that is stored already (an idle agent writes nothing to the card); leaves a readable copy of what was removed
  * (the previous copy goes first, so that a cut between the two cannot bring an old object back).
- * `durable: false` is for tmpfs: the same order of steps, without waiting for a disk.
+ * `durable: false` is for tmpfs: the same order of steps, without waiting for a disk
+ * (and without the way through the thread pool, which takes longer than what is done there).
  */
-import { constants } from 'node:fs';
+import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Store, StoreCorrupt } from '../world/store.ts';
@@ -139,7 +140,7 @@ export class FileStore implements Store {
   async #read(path: string, key: string): Promise<Read> {
     let text: string;
     try {
-      text = await readFile(path, 'utf8');
+      text = this.options.durable ? await readFile(path, 'utf8') : readFileSync(path, 'utf8');
     } catch (e) {
       return isGone(e) ? { is: 'absent' } : { is: 'bad', cause: e };
     }
@@ -161,10 +162,11 @@ export class FileStore implements Store {
   }
 
   async #write(path: string, text: string): Promise<void> {
+    if (!this.options.durable) return writeFileSync(path, text, { mode: 0o600 });
     const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o600);
     try {
       await file.writeFile(text);
-      if (this.options.durable) await file.sync();
+      await file.sync();
     } finally {
       await file.close();
     }
@@ -173,7 +175,8 @@ export class FileStore implements Store {
   /** Renames over whatever is there, a folder put there by mistake included. */
   async #replace(from: string, to: string): Promise<void> {
     try {
-      await rename(from, to);
+      if (this.options.durable) await rename(from, to);
+      else renameSync(from, to);
     } catch (e) {
       if (codeOf(e) !== 'EISDIR' && codeOf(e) !== 'ENOTEMPTY' && codeOf(e) !== 'EEXIST') throw e;
       await rm(to, { recursive: true, force: true });

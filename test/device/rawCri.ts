@@ -194,6 +194,12 @@ export class RawCri {
     };
   }
 
+  /** The addresses of a sandbox, the primary one first; none for one that shares the node's network or has ended. */
+  async sandboxIps(id: string): Promise<string[]> {
+    const network = message(message(await this.#call('PodSandboxStatus', stringField(1, id)), 1), 5);
+    return [text(network, 1), ...messages(network, 2).map((ip) => text(ip, 1))].filter((ip) => ip !== '');
+  }
+
   async stopSandbox(id: string): Promise<void> {
     await this.#call('StopPodSandbox', stringField(1, id));
   }

@@ -22,7 +22,7 @@ export interface Watcher {
   /** The value of a topic once `check` holds for it (undefined: the topic is empty or was cleared). */
   until(topic: string, check: (value: unknown) => boolean, timeoutMs?: number): Promise<unknown>;
   /** Resolves when `check` holds over everything; it is asked again at each message. */
-  untilAll(what: string, check: (values: ReadonlyMap<string, unknown>) => boolean, timeoutMs?: number): Promise<void>;
+  untilAll(what: string | (() => string), check: (values: ReadonlyMap<string, unknown>) => boolean, timeoutMs?: number): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -57,7 +57,7 @@ export async function watchTopics(url: string, filter = 'podsched/v1/#', timeout
     heard,
     onMessage: undefined,
     until: async (topic, check, ms = 15_000) => {
-      await watcher.untilAll(`${topic} (now: ${JSON.stringify(values.get(topic))?.slice(0, 600)})`, () => check(values.get(topic)), ms);
+      await watcher.untilAll(() => `${topic} (now: ${JSON.stringify(values.get(topic))?.slice(0, 600)})`, () => check(values.get(topic)), ms);
       return values.get(topic);
     },
     untilAll: (what, check, ms = 15_000) =>
@@ -70,7 +70,7 @@ export async function watchTopics(url: string, filter = 'podsched/v1/#', timeout
         };
         const timer = setTimeout(() => {
           waiting.delete(look);
-          reject(new Error(`not told within ${ms} ms: ${what}`));
+          reject(new Error(`not told within ${ms} ms: ${typeof what === 'string' ? what : what()}`));
         }, ms);
         waiting.add(look);
         look();

@@ -3,36 +3,53 @@
  * broker that keeps what was told. `restart()` is kill -9 and a new start: nothing of the old agent says goodbye.
  */
 import type { PodUid } from '../../src/api/objects.ts';
-import type { SyncStatus } from '../../src/api/payloads.ts';
+import type { FileStatus, NodeOnline, SyncStatus } from '../../src/api/payloads.ts';
 import type { ToldPod, V1Event } from '../../src/api/status.ts';
+import { escapeFileName } from '../../src/api/topics.ts';
+import { BrokerSession } from '../../src/broker/session.ts';
+import type { SessionIdentity } from '../../src/broker/words.ts';
 import { Kubelet } from '../../src/kubelet.ts';
 import type { LogFolders } from '../../src/kuberuntime/logs.ts';
+import type { Broker } from '../../src/world/broker.ts';
 import type { Clock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore, type Store } from '../../src/world/store.ts';
+import type { FakeBroker } from '../fakes/fakeBroker.ts';
 import { FakeClock } from '../fakes/fakeClock.ts';
 import { FakeFolder } from '../fakes/fakeFolder.ts';
 import { FakeRuntime } from '../fakes/fakeRuntime.ts';
 
-const prefix = 'podsched/v1/nodes/pi/';
+type Echo = (method: string, answer: unknown) => unknown;
 
 /** A dead agent's hands: nothing it still tries reaches anybody. */
-const cut = <T extends object>(target: T, alive: () => boolean): T =>
+const cut = <T extends object>(target: T, alive: () => boolean, echo?: Echo): T =>
   new Proxy(target, {
     get(t, name) {
       const value: unknown = Reflect.get(t, name);
       if (typeof value !== 'function') return value;
-      return (...args: unknown[]) => (alive() ? value.apply(t, args) : new Promise(() => {}));
+      return (...args: unknown[]) => {
+        if (!alive()) return new Promise(() => {});
+        const answer: unknown = value.apply(t, args);
+        return echo !== undefined && answer instanceof Promise ? answer.then((a) => echo(String(name), a)) : answer;
+      };
     },
   });
 
 export interface WorldOptions {
   readonly latencyMs?: number;
   readonly random?: () => number;
+  readonly nodeName?: string;
+  /** With others in one world. */
+  readonly clock?: FakeClock;
+  /** A real session with this broker; without it `retained` is what was told. */
+  readonly broker?: FakeBroker;
+  /** A runtime that answers in other words than it was given. */
+  readonly echo?: Echo;
 }
 
 export class World {
-  readonly clock = new FakeClock();
+  readonly clock: FakeClock;
+  readonly root: string;
   readonly runtime: FakeRuntime;
   readonly folder: FakeFolder;
   readonly stateStore = new MemoryStore();
@@ -47,11 +64,18 @@ export class World {
   #uids = 0;
   #alive = { now: false };
   kubelet!: Kubelet;
+  session: BrokerSession | undefined;
 
   constructor(private readonly o: WorldOptions = {}) {
+    this.clock = o.clock ?? new FakeClock();
+    this.root = `podsched/v1/nodes/${this.nodeName}`;
     this.runtime = new FakeRuntime({ clock: this.clock, latencyMs: o.latencyMs ?? 5 });
     this.folder = new FakeFolder(this.clock);
     for (const tag of ['1', '2', '3']) this.runtime.images.set(`localhost/busybox:${tag}`, { state: 'present' });
+  }
+
+  get nodeName(): string {
+    return this.o.nodeName ?? 'pi';
   }
 
   /** A new agent on what the old one left. */
@@ -60,12 +84,14 @@ export class World {
     this.#alive = alive;
     const isAlive = () => alive.now;
     const told = new Set<string>();
-    const runtime = cut(this.runtime, isAlive);
+    const runtime = cut(this.runtime, isAlive, this.o.echo);
     const clock: Clock = {
       now: () => this.clock.now(),
       monotonic: () => this.clock.monotonic(),
       sleep: (ms, signal) => this.clock.sleep(ms, signal).then(() => (alive.now ? undefined : new Promise<void>(() => {}))),
     };
+    const session = this.#newSession(clock, isAlive);
+    this.session = session;
     this.kubelet = new Kubelet(
       {
         clock,
@@ -77,18 +103,22 @@ export class World {
         runStore: cut<Store>(this.runStore, isAlive),
         logFolders: noLogs,
         broker: {
-          tell: (topic, payload) => {
+          tell: (topic, payload, { expirySeconds }) => {
             if (!alive.now) return;
             for (const f of this.onTold) f(topic, payload);
+            session?.tell(topic, payload, { qos: 1, expirySeconds });
             if (payload === undefined) this.retained.delete(topic);
             else this.retained.set(topic, payload);
             told.add(topic);
           },
-          send: (_topic, payload) => {
-            if (alive.now) this.events.push(JSON.parse(payload) as V1Event);
+          send: (topic, payload, { expirySeconds }) => {
+            if (!alive.now) return;
+            this.events.push(JSON.parse(payload) as V1Event);
+            session?.send(topic, payload, { qos: 1, expirySeconds });
           },
           // what the session does then: what this agent has not told is a ghost
           setReady: () => {
+            session?.setReady();
             for (const topic of [...this.retained.keys()]) if (!told.has(topic)) this.retained.delete(topic);
           },
           maxBytes: () => 60_000,
@@ -105,7 +135,7 @@ export class World {
         conditionsChanged: () => {},
       },
       {
-        nodeName: 'pi',
+        nodeName: this.nodeName,
         formerNames: [],
         prefix: 'podsched/v1',
         podLogsDir: '/var/log/pods',
@@ -116,14 +146,57 @@ export class World {
         strict: () => false,
       },
     );
+    session?.run(new AbortController().signal).catch(() => {}); // a dead agent's session never ends
     await this.kubelet.start();
     await this.clock.advance(0);
+  }
+
+  #newSession(clock: Clock, isAlive: () => boolean): BrokerSession | undefined {
+    if (this.o.broker === undefined) return undefined;
+    return new BrokerSession({
+      clock,
+      log: silentLog,
+      broker: cut<Broker>(this.o.broker, isAlive),
+      servers: ['mqtt://broker'],
+      clientId: this.clientId,
+      credentials: async () => ({}),
+      keepaliveSeconds: 30,
+      insecure: true,
+      random: this.o.random ?? (() => 0.5),
+      identity: this.#identity(),
+      prefix: 'podsched/v1',
+      heartbeatSeconds: () => 60,
+      agentVersion: '1',
+      clockSynced: () => true,
+      seq: () => ++this.#seq,
+      report: () => {},
+    });
+  }
+
+  get clientId(): string {
+    return `podsched-${this.nodeName}`;
+  }
+
+  #identity(): SessionIdentity {
+    return {
+      nodeName: this.nodeName,
+      machine: `machine-of-${this.nodeName}`,
+      bootId: this.bootId,
+      boot: () => this.#boot,
+      bootKnown: () => true,
+      adoptBoot: async () => {},
+      rightful: () => true,
+      claim: async () => {},
+      giveBack: async () => {},
+      formerMachines: () => [],
+    };
   }
 
   /** kill -9: nothing is flushed, calls under way are lost. */
   kill(): void {
     this.#alive.now = false;
     this.runtime.dropClients();
+    this.o.broker?.cut(this.clientId);
   }
 
   async restart(): Promise<void> {
@@ -144,23 +217,35 @@ export class World {
     return this.clock.advance(seconds * 1000);
   }
 
+  /** What a reader of the broker sees under this node. */
+  topics(): Readonly<Record<string, string>> {
+    const all = this.o.broker?.retainedNow(`${this.root}/`) ?? Object.fromEntries(this.retained);
+    return Object.fromEntries(Object.entries(all).map(([topic, payload]) => [topic.slice(this.root.length + 1), payload]));
+  }
+
   pod(name: string): ToldPod | undefined {
-    const text = this.retained.get(`${prefix}pods/default/${name}`);
-    return text === undefined ? undefined : (JSON.parse(text) as ToldPod);
+    return this.#read<ToldPod>(`pods/default/${name}`);
   }
 
   sync(name: string): SyncStatus | undefined {
-    const text = this.retained.get(`${prefix}sync/default/${name}`);
-    return text === undefined ? undefined : (JSON.parse(text) as SyncStatus);
+    return this.#read<SyncStatus>(`sync/default/${name}`);
   }
 
-  file(name: string): unknown {
-    const text = this.retained.get(`${prefix}sync/_files/${name}`);
-    return text === undefined ? undefined : JSON.parse(text);
+  file(name: string): FileStatus | undefined {
+    return this.#read<FileStatus>(`sync/_files/${escapeFileName(name)}`);
+  }
+
+  online(): NodeOnline | undefined {
+    return this.#read<NodeOnline>('online');
   }
 
   toldPods(): ToldPod[] {
-    return [...this.retained].filter(([t]) => t.startsWith(`${prefix}pods/`)).map(([, p]) => JSON.parse(p) as ToldPod);
+    return Object.entries(this.topics()).flatMap(([t, p]) => (t.startsWith('pods/') ? [JSON.parse(p) as ToldPod] : []));
+  }
+
+  #read<T>(level: string): T | undefined {
+    const text = this.topics()[level];
+    return text === undefined ? undefined : (JSON.parse(text) as T);
   }
 }
 

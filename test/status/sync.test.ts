@@ -58,6 +58,8 @@ const table: readonly (readonly [string, SyncView, LivePod, string, string, RegE
     'CheckpointLost',
   ],
   ['a predecessor ends', view(), { state: 'waiting' }, 'Waiting', 'WaitingForPredecessor'],
+  ['no runtime, so no knowledge of predecessors', view(), { state: 'waiting', runtimeDown: 'x' }, 'Waiting', 'RuntimeDown'],
+  ['no runtime after an agent restart', view(), { state: 'waiting', status: up, runtimeDown: 'x' }, 'Running', 'RuntimeDown'],
   ['no runtime, nothing known', view(), { state: 'sync', runtimeDown: 'connect: no such file' }, 'Waiting', 'RuntimeDown', /no such file/],
   ['no runtime, last seen running', view(), { state: 'sync', status: up, runtimeDown: 'x' }, 'Running', 'RuntimeDown'],
   ['no pod network', view(), { state: 'sync', status: status([]), networkNotReady: 'cni' }, 'Waiting', 'NetworkNotReady', /cni/],
