@@ -151,7 +151,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     const network = down === undefined ? runtimeState.networkError() : undefined;
     const { fault, degraded, insecure } = kubelet.config.view().folder;
     return [
-      ...(down === undefined ? [] : [bad('RuntimeDown', 'RuntimeDown', down)]),
+      // not asked yet is no news: it would come and go at each start
+      ...(down === undefined || !runtimeState.asked ? [] : [bad('RuntimeDown', 'RuntimeDown', down)]),
       ...(network === undefined ? [] : [bad('NetworkNotReady', 'NetworkNotReady', network)]),
       ...(fault === undefined ? [] : [bad('ManifestFolderUnreadable', 'SourceUnreadable', fault)]),
       ...(degraded === undefined ? [] : [bad('WatchDegraded', 'WatchDegraded', degraded)]),

@@ -21,7 +21,7 @@ export interface HousekeepingDeps {
   /** Refused ones have no worker on purpose. */
   readonly isRefused: (uid: PodUid) => boolean;
   readonly removeStatusesExcept: (known: ReadonlySet<PodUid>) => void;
-  readonly collectContainers: (living: ReadonlySet<PodUid>) => Promise<void>;
+  readonly collectContainers: () => Promise<void>;
   readonly collectBackoff: () => void;
   readonly report: (e: unknown) => void;
 }
@@ -58,7 +58,7 @@ export class Housekeeping {
     if (this.#collecting) return;
     this.#collecting = true;
     deps
-      .collectContainers(known)
+      .collectContainers()
       .catch(deps.report)
       .finally(() => {
         this.#collecting = false;

@@ -2,22 +2,19 @@
  * The wiring: the only file in which managers meet. It builds them around a world (real or fake) and hands each the functions it asks for.
  * Owns the mailbox and which instances are known; decides nothing.
  */
-
 import type { DesiredPod } from './api/desired.ts';
 import type { KeyText, PodUid } from './api/objects.ts';
 import type { PodStatus } from './api/status.ts';
-import { nodeTopics } from './api/topics.ts';
 import { Deadlines } from './async/deadlines.ts';
 import { Mailbox } from './async/mailbox.ts';
 import { Config } from './config/manager.ts';
 import { PodCache } from './container/cache.ts';
-import { containerFieldPath } from './container/fieldPath.ts';
-import { labels } from './container/words.ts';
+import { labels, type RuntimePod } from './container/words.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { Instances } from './instances.ts';
 import { RuntimeSide } from './kubeletRuntime.ts';
+import { StatusSide } from './kubeletStatus.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
-import type { PodRef } from './kuberuntime/names.ts';
 import { RuntimeState } from './node/runtimeState.ts';
 import { adoptableUid, isAlive } from './pleg/adoption.ts';
 import { followEvents } from './pleg/follow.ts';
@@ -26,10 +23,10 @@ import { Completions } from './pod/completions.ts';
 import { instanceState } from './pod/instanceState.ts';
 import { PodManager } from './pod/manager.ts';
 import { PodWorkers, type SyncOutcome } from './pod/workers.ts';
-import { PodSync, type StatusInputs } from './podsync.ts';
-import { EventRecorder } from './status/events.ts';
-import { generatePodStatus, rejectedPodStatus } from './status/generate.ts';
-import { StatusManager } from './status/manager.ts';
+import { PodSync } from './podsync.ts';
+import type { EventRecorder } from './status/events.ts';
+import { rejectedPodStatus } from './status/generate.ts';
+import type { StatusManager } from './status/manager.ts';
 import type { LivePod } from './status/sync.ts';
 import { type SyncEvent, SyncLoop } from './syncloop.ts';
 import { Telling } from './telling.ts';
@@ -39,6 +36,7 @@ import { describeError } from './world/log.ts';
 const inspectTimeoutMs = 30_000;
 const housekeepingSoonMs = 2_000;
 const housekeepingPeriodMs = 60_000;
+const stopMs = 3_000;
 
 export class Kubelet {
   readonly status: StatusManager;
@@ -54,11 +52,13 @@ export class Kubelet {
   #cache: PodCache;
   #completions: Completions;
   #runtime: RuntimeSide;
+  #status: StatusSide;
   #housekeeping: Housekeeping;
   #loop: SyncLoop;
   #podSync: PodSync;
   #telling: Telling;
-  #due: Deadlines<'housekeeping'>;
+  /** Changes without a pause put off what comes soon after them, never the regular round. */
+  #due: Deadlines<'soon' | 'regular'>;
   #ready = false;
   #stop = new AbortController();
   #running: Promise<unknown>[] = [];
@@ -68,30 +68,14 @@ export class Kubelet {
     private readonly settings: KubeletSettings,
   ) {
     const { clock, log, runtime } = world;
-    const topics = nodeTopics(settings.prefix, settings.nodeName);
-    const { boot, seq } = world;
     this.#instances = new Instances(clock, this.pods);
 
-    this.status = new StatusManager({
-      clock,
-      log,
-      store: world.runStore,
-      topics,
-      tell: world.broker.tell,
-      boot,
-      seq,
-      maxBytes: world.broker.maxBytes,
+    this.#status = new StatusSide(world, settings, {
+      known: (uid) => this.#instances.get(uid),
+      runtimeName: () => this.runtimeState.runtimeName(),
     });
-    this.events = new EventRecorder({
-      clock,
-      log,
-      store: world.runStore,
-      topics,
-      nodeName: settings.nodeName,
-      tell: world.broker.send,
-      boot,
-      seq,
-    });
+    this.status = this.#status.manager;
+    this.events = this.#status.events;
     this.#completions = new Completions({ log, store: world.stateStore });
     this.runtimeState = new RuntimeState({ clock, log, runtime, changed: (up) => this.#runtimeChanged(up) });
     this.#cache = new PodCache({ clock, onWait: (uid) => this.pleg.look(uid) });
@@ -129,7 +113,7 @@ export class Kubelet {
       event: ({ type, reason, message, object }) => this.events.event(object, type, reason, message),
     });
     this.#runtime = new RuntimeSide(world, settings, {
-      event: (pod, container, type, reason, message) => this.#event(pod, container, type, reason, message),
+      event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
       exitSeenAt: (id) => this.pleg.exitSeenAt(id),
       acted: (uid, id) => this.pleg.expectEvent(id, uid),
       desired: (uid) => this.pods.get(uid),
@@ -140,7 +124,7 @@ export class Kubelet {
       log,
       bootId: world.bootId,
       status: {
-        generate: (desired, runtimeStatus, inputs) => this.#generate(desired, runtimeStatus, inputs),
+        generate: (desired, runtimeStatus, inputs) => this.#status.generate(desired, runtimeStatus, inputs),
         get: (uid) => this.status.get(uid),
         set: (desired, status, ending) => this.#setStatus(desired, status, ending),
         setReasons: (uid, results) => this.status.setReasons(uid, results),
@@ -151,13 +135,16 @@ export class Kubelet {
         record: (desired, exits, status) => this.#completions.record(desired, status.phase, exits, status),
         adopt: (desired) => this.#completions.adopt(desired.key, desired.workHash),
       },
+      endedOtherwise: (desired, status) => this.#runtime.endedOtherwise(desired, status),
+      renew: (uid) => this.#renew(uid),
       runtime: {
-        syncPod: (desired, status, signal) => this.#runtime.manager.syncPod(desired, status, signal),
+        syncPod: (desired, status, signal) => this.#runtime.syncPod(desired, status, signal),
         killPod: (target, status, grace) => this.#runtime.manager.killPod(target, status, grace),
       },
       newerStatus: (uid, signal) => this.#cache.getNewerThan(uid, this.#cache.stamp(), signal),
       networkError: () => this.runtimeState.networkError(),
-      event: (desired, type, reason, message) => this.#event(desired, undefined, type, reason, message),
+      runtimeUp: () => this.runtimeState.down() === undefined,
+      event: (desired, type, reason, message) => this.#status.event(desired, undefined, type, reason, message),
       isDesired: (uid) => this.pods.get(uid) !== undefined,
     });
     this.workers = new PodWorkers({
@@ -170,25 +157,21 @@ export class Kubelet {
       syncTerminatedPod: (desired, status) => this.#podSync.syncTerminatedPod(desired, status),
       effectivePod: (uid) => this.pods.get(uid),
       unreadable: (desired, error) =>
-        this.#event(desired, undefined, 'Warning', 'FailedSync', `error determining status: ${describeError(error)}`),
+        this.#status.event(desired, undefined, 'Warning', 'FailedSync', `error determining status: ${describeError(error)}`),
       onFinished: (uid) => this.#mailbox.push({ from: 'finished', uid }),
       random: world.random,
       syncFrequencyMs: settings.syncFrequencyMs,
-      predecessors: (desired) =>
-        !this.pleg.listed()
-          ? 'unknown'
-          : this.pleg
-              .pods()
-              .filter((p) => p.name === desired.name && p.namespace === desired.namespace && p.uid !== desired.uid && isAlive(p)),
+      predecessors: (desired) => (this.pleg.listed() ? this.#predecessors(desired) : 'unknown'),
+      mayLive: (uid) => !this.pleg.listed() || this.pleg.pods().some((p) => p.uid === uid && isAlive(p)),
     });
     this.#housekeeping = new Housekeeping({
       ready: () => this.#settled(),
       desired: () => this.pods.list(),
-      runtimePods: () => this.pleg.pods(),
+      runtimePods: () => this.pleg.pods().filter((p) => !this.#isHeld(p)),
       workers: this.workers,
       isRefused: (uid) => this.#instances.isRefused(uid),
       removeStatusesExcept: (known) => this.status.removeOrphans(known),
-      collectContainers: (known) => this.#collect(known),
+      collectContainers: () => this.#collect(),
       collectBackoff: () => this.#runtime.backoff.collect(),
       report: (e) => log.warn({ error: describeError(e) }, 'housekeeping could not finish'),
     });
@@ -196,6 +179,7 @@ export class Kubelet {
       view: () => this.config.view(),
       instance: (key) => this.#instances.byKey(key),
       live: (pod) => this.#live(pod),
+      isUnseen: (pod) => !this.runtimeState.asked || (this.runtimeState.down() === undefined && this.#isUnseen(pod)),
       setSync: (key, body) => this.status.setSync(key, body),
       setFile: (file, body) => this.status.setFile(file, body),
     });
@@ -209,15 +193,17 @@ export class Kubelet {
       workers: {
         updatePod: (update) => {
           this.workers.updatePod(update);
-          if (update.pod !== undefined) this.#telling.mark([update.pod.key]);
+          if (update.pod === undefined) return;
+          this.#telling.mark([update.pod.key]);
+          if (update.type === 'update' && this.workers.isTerminationRequested(update.pod.uid)) this.#renewIfEdited(update.pod.uid);
         },
       },
       admit: () => ({ admit: true }),
       reject: (pod, reason, message) => this.#reject(pod, reason, message),
-      cleanUpContainers: (uid) => this.#cleanUp(uid, this.#instances.get(uid) === undefined),
+      cleanUpContainers: (uid) => this.#cleanUp(uid),
       finished: (uid) => this.#finished(uid),
       housekeeping: () => this.#keepHouse(),
-      changed: () => this.#due.set('housekeeping', after(clock.monotonic(), housekeepingSoonMs)),
+      changed: () => this.#due.set('soon', after(clock.monotonic(), housekeepingSoonMs)),
     });
     this.#due = new Deadlines(clock, () => this.#mailbox.push({ from: 'housekeeping' }));
   }
@@ -226,7 +212,7 @@ export class Kubelet {
   async start(): Promise<void> {
     const { signal } = this.#stop;
     const { clock, log, runtime } = this.world;
-    await Promise.all([this.status.load(), this.events.load(), this.#completions.load(), this.#runtime.load()]);
+    await Promise.all([this.#status.load(), this.#completions.load(), this.#runtime.load()]);
     await this.config.load();
     this.#telling.mark(this.#instances.keys());
     this.#running = [
@@ -236,18 +222,19 @@ export class Kubelet {
       followEvents({ clock, log, runtime, pleg: this.pleg, changed: (flows) => this.#suspect(flows) }, signal),
       this.config.run(signal),
     ];
-    this.#due.set('housekeeping', after(clock.monotonic(), housekeepingSoonMs));
+    this.#due.set('soon', after(clock.monotonic(), housekeepingSoonMs));
+    this.#due.set('regular', after(clock.monotonic(), housekeepingPeriodMs));
   }
 
-  /** Ends the agent's own work; pods go on. */
+  /** Ends the agent's own work; pods go on. What became of a call that hangs is for the next agent to find: nobody waits for it. */
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#due.stop();
-    await this.workers.stop();
-    await Promise.allSettled(this.#running);
-    this.status.stop();
-    this.events.stop();
-    await Promise.all([this.status.flush(), this.events.flush()]);
+    const over = new AbortController();
+    const patience = this.world.clock.sleep(stopMs, over.signal).catch(() => {}); // all ended in time
+    await Promise.race([Promise.all([this.workers.stop(), Promise.allSettled(this.#running)]), patience]);
+    over.abort();
+    await this.#status.stop();
   }
 
   readonly #mine = (l: Readonly<Record<string, string>>): boolean => {
@@ -285,7 +272,20 @@ export class Kubelet {
     this.#instances.waits(desired.uid, outcome.retryAfterMs);
     this.#telling.mark([desired.key]);
     await this.#runtime.keepBackoff();
+    if (outcome.terminal) this.#renewIfEdited(desired.uid);
     return outcome;
+  }
+
+  /** It has ended by itself, and was edited meanwhile: an instance that has ended takes no edit, so a new one runs the wanted work. */
+  #renewIfEdited(uid: PodUid): void {
+    const pod = this.pods.get(uid);
+    if (pod !== undefined && !this.#completions.has(pod)) this.#renew(uid);
+  }
+
+  #renew(uid: PodUid): void {
+    this.config
+      .renewInstance(uid)
+      .catch((e) => this.world.log.warn({ uid, error: describeError(e) }, 'a new instance could not be stored'));
   }
 
   #setDesired(pod: DesiredPod): void {
@@ -312,7 +312,7 @@ export class Kubelet {
 
   #reject(pod: DesiredPod, reason: string, message: string): void {
     this.#instances.refuse(pod.uid);
-    this.#event(pod, undefined, 'Warning', reason, message);
+    this.#status.event(pod, undefined, 'Warning', reason, message);
     this.#setStatus(pod, rejectedPodStatus(pod, { reason, message }, toRfc3339(this.world.clock.now())), undefined);
   }
 
@@ -321,24 +321,38 @@ export class Kubelet {
     const pod = this.#instances.forget(uid);
     this.status.remove(uid);
     if (pod !== undefined) this.#telling.mark([pod.key]);
-    this.#cleanUp(uid, true);
+    this.#cleanUp(uid);
+    this.#checkReady();
   }
 
-  #cleanUp(uid: PodUid, removeAll: boolean): void {
-    if (removeAll && !this.#settled()) return;
+  #cleanUp(uid: PodUid): void {
+    const removeAll = this.#isNobodys(uid);
+    if (!removeAll && this.pods.get(uid) === undefined) return;
     void this.#runtime.collectPod(uid, removeAll).then(() => this.pleg.look(uid)); // it never rejects
   }
 
-  async #collect(known: ReadonlySet<PodUid>): Promise<void> {
+  /** No manifest, no worker, nobody who may still claim it: asked anew at each removal, for a pass takes long and pods come meanwhile. */
+  #isNobodys(uid: PodUid): boolean {
+    const unknown = this.#instances.get(uid) === undefined && this.workers.state(uid) === undefined;
+    return unknown && this.#settled() && !this.pleg.pods().some((p) => p.uid === uid && this.#isHeld(p));
+  }
+
+  /** An object that could not be accepted yet (a full card) has this name, and may go on as this instance. */
+  #isHeld({ namespace, name }: RuntimePod): boolean {
+    return this.config.view().objects.some((o) => o.pending !== undefined && o.uid === undefined && o.key === `Pod/${namespace}/${name}`);
+  }
+
+  async #collect(): Promise<void> {
     const pods = this.pleg.pods();
-    await this.#runtime.gc.collect(pods, { keepPerName: 1, mayRemoveContent: (uid) => !known.has(uid) });
+    await this.#runtime.gc.collect(pods, { keepPerName: 1, mayRemoveContent: (uid) => this.#isNobodys(uid) });
     await this.#runtime.adoption.retain(new Set(pods.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id))));
     for (const key of this.#completions.keys())
       if (this.pods.byKey(key) === undefined && !this.config.has(key)) await this.#completions.forget(key);
   }
 
   #keepHouse(): void {
-    this.#due.setEarlier('housekeeping', after(this.world.clock.monotonic(), housekeepingPeriodMs));
+    this.#due.delete('soon');
+    this.#due.set('regular', after(this.world.clock.monotonic(), housekeepingPeriodMs));
     this.#checkReady();
     this.#housekeeping.run();
   }
@@ -348,37 +362,28 @@ export class Kubelet {
     return this.config.ready() && this.pleg.listed() && !this.config.view().objects.some((o) => o.pending?.reason === 'RuntimeDown');
   }
 
+  /** What the runtime still runs of earlier instances of the same name. */
+  #predecessors({ namespace, name, uid }: DesiredPod): RuntimePod[] {
+    return this.pleg.pods().filter((p) => p.name === name && p.namespace === namespace && p.uid !== uid && isAlive(p));
+  }
+
+  /** Not told in this run, and its worker waits for nobody but the first look at the runtime. */
+  #isUnseen(pod: DesiredPod | undefined): boolean {
+    if (pod === undefined) return !this.pleg.listed();
+    if (this.#instances.wasTold(pod.uid)) return false;
+    return !this.pleg.listed() || (this.workers.state(pod.uid) === 'waiting' && this.#predecessors(pod).length === 0);
+  }
+
   /** Ghosts may be cleared when what is desired is known and has been told: a topic must not vanish for a moment. */
   #checkReady(): void {
     if (this.#ready || !this.#settled()) return;
-    if (this.pods.list().some((p) => !this.#instances.wasTold(p.uid) && this.workers.state(p.uid) !== 'waiting')) return;
+    if (this.#instances.uids().some((uid) => !this.#instances.wasTold(uid) && this.workers.state(uid) !== 'waiting')) return;
     this.#ready = true;
     // what was set is told when it is stored: only then is the rest a ghost
     this.status.flush().then(
       () => this.world.broker.setReady(),
       (e) => this.world.log.warn({ error: describeError(e) }, 'statuses cannot be stored'),
     );
-  }
-
-  #generate(desired: DesiredPod, runtime: Parameters<PodSync['syncPod']>[1], inputs: StatusInputs): PodStatus {
-    return generatePodStatus({
-      desired,
-      runtime,
-      old: this.status.get(desired.uid),
-      reasons: this.status.reasons(desired.uid),
-      now: toRfc3339(this.world.clock.now()),
-      terminal: inputs.terminal,
-      deleting: inputs.ending === true,
-      failed: inputs.failed,
-      hostIps: this.world.hostIps(),
-      runtimeName: this.runtimeState.runtimeName(),
-    });
-  }
-
-  #event(pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
-    const known = this.#instances.get(pod.uid)?.pod;
-    const fieldPath = container === undefined || known === undefined ? undefined : containerFieldPath(known, container);
-    this.events.event({ kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.uid }, type, reason, message, fieldPath);
   }
 
   #runtimeUid(key: KeyText, podHash: string): PodUid | undefined | 'unknown' {

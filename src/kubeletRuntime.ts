@@ -7,13 +7,14 @@ import type { DesiredPod } from './api/desired.ts';
 import { hashIn, newestScheme } from './api/hash.ts';
 import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
+import { orAbort } from './async/abort.ts';
 import { Backoff } from './async/backoff.ts';
-import type { ContainerId } from './container/words.ts';
+import { annotations, type ContainerId, type RuntimePodStatus } from './container/words.ts';
 import { ImageManager } from './images/manager.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { Adoption } from './kuberuntime/adopt.ts';
 import { ContainerGc } from './kuberuntime/gc.ts';
-import { KubeRuntime } from './kuberuntime/manager.ts';
+import { KubeRuntime, type PodSyncResult } from './kuberuntime/manager.ts';
 import { type PodRef, uidOfBackoffKey } from './kuberuntime/names.ts';
 import type { Monotonic } from './world/clock.ts';
 import { describeError } from './world/log.ts';
@@ -36,6 +37,7 @@ export class RuntimeSide {
   readonly manager: KubeRuntime;
   readonly gc: ContainerGc;
   #driver: CgroupDriver | undefined;
+  #asking: Promise<void> | undefined;
   #keptBackoff = '';
   #collecting = new Map<PodUid, { readonly again: boolean; readonly removeAll: boolean }>();
 
@@ -85,7 +87,11 @@ export class RuntimeSide {
 
   /** What outlives the agent: adopted hashes (card) and the restart back-off (runDir; losing it is never an error). */
   async load(): Promise<void> {
-    await this.adoption.load();
+    try {
+      await this.adoption.load();
+    } catch (e) {
+      this.world.log.error({ error: describeError(e) }, 'what was adopted before cannot be read');
+    }
     try {
       const stored = await this.world.runStore.get(backoffKey);
       if (typeof stored === 'object' && stored !== null) this.backoff.restore(stored as ReturnType<Backoff['snapshot']>);
@@ -94,13 +100,20 @@ export class RuntimeSide {
     }
   }
 
-  /** Writes the back-off when it changed; nearly every step leaves it as it was, and costs no look at the disk then. */
+  /**
+   * Writes the back-off when it changed; nearly every step leaves it as it was, and costs no look at the disk then. Never rejects: a full
+   * runDir is no failure of a pod's step.
+   */
   async keepBackoff(): Promise<void> {
     const snapshot = this.backoff.snapshot();
     const text = JSON.stringify(snapshot);
     if (text === this.#keptBackoff) return;
-    await this.world.runStore.put(backoffKey, snapshot);
     this.#keptBackoff = text;
+    try {
+      await this.world.runStore.put(backoffKey, snapshot);
+    } catch (e) {
+      this.world.log.warn({ error: describeError(e) }, 'the back-off cannot be stored');
+    }
   }
 
   /** Takes away what is dead of one pod; asked again meanwhile, one more pass follows. Never rejects. */
@@ -123,14 +136,37 @@ export class RuntimeSide {
     this.#collecting.delete(uid);
   }
 
-  /** The runtime answers: it is asked once how it makes cgroups. */
-  async askDriver(): Promise<void> {
-    if (this.#driver !== undefined) return;
-    try {
-      this.#driver = await this.world.runtime.cgroupDriver();
-    } catch (e) {
-      this.world.log.warn({ error: describeError(e) }, 'the runtime does not say its cgroup driver');
-    }
+  /** One step of a pod; how the runtime makes cgroups is known before the first sandbox. */
+  async syncPod(desired: DesiredPod, status: RuntimePodStatus, signal: AbortSignal): Promise<PodSyncResult> {
+    if (this.settings.cgroupDriver === 'auto') await orAbort(this.askDriver(), signal);
+    return this.manager.syncPod(desired, status, signal);
+  }
+
+  /**
+   * A container that ended was made of another definition than the wanted one, which has not run yet. A record in another release's hash is
+   * adopted first.
+   */
+  async endedOtherwise(desired: DesiredPod, status: RuntimePodStatus): Promise<boolean> {
+    await this.adoption.review(desired, status);
+    return desired.pod.spec.containers.some(({ name }) => {
+      const newest = status.containers.find((c) => c.name === name);
+      const recorded = newest?.annotations[annotations.ourContainerHash];
+      return newest !== undefined && !this.adoption.sameHash(recorded ?? '', desired.containerHashes[name] ?? '', newest.id);
+    });
+  }
+
+  /** The runtime is asked once how it makes cgroups, and again when it did not answer. Never rejects. */
+  askDriver(): Promise<void> {
+    this.#asking ??= this.world.runtime.cgroupDriver().then(
+      (driver) => {
+        this.#driver = driver;
+      },
+      (e) => {
+        this.#asking = undefined;
+        this.world.log.warn({ error: describeError(e) }, 'the runtime does not say its cgroup driver');
+      },
+    );
+    return this.#asking;
   }
 
   #limits(key: string): { readonly firstMs: number; readonly maxMs: number } {

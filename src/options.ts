@@ -9,6 +9,7 @@ import { checkConfiguration } from './api/configurationChecks.ts';
 import { fileValue, textValue, unknownKey, type Value } from './api/configurationValue.ts';
 import { nearest } from './api/nearest.ts';
 import type { Problem } from './api/objects.ts';
+import { inFileOrder } from './api/problems.ts';
 import { shown } from './api/scalars.ts';
 import { parseDocuments, type YamlDocument } from './config/yaml.ts';
 
@@ -81,7 +82,6 @@ export function loadOptions(texts: OptionTexts): LoadedOptions {
       .map(placed)
       .filter((p) => !bad.has(p.path)),
   );
-  problems.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 
   const set = { ...file.values, ...overrides };
   const later = Object.keys(set)
@@ -89,7 +89,7 @@ export function loadOptions(texts: OptionTexts): LoadedOptions {
     .map((path) => placed({ path, expected: 'nothing', got: 'it has no effect in this version' }));
   return {
     ...(problems.length === 0 && { config: values as unknown as PodschedConfiguration }),
-    problems,
+    problems: inFileOrder(problems),
     warnings: [...env.warnings, ...later],
     fileSettings: file.values,
     overrides,

@@ -43,6 +43,10 @@ export interface PodSyncDeps {
     /** A record in an older hash scheme is written anew. */
     adopt(desired: DesiredPod): Promise<unknown>;
   };
+  /** What ended is another definition than the wanted one. */
+  readonly endedOtherwise: (desired: DesiredPod, runtime: RuntimePodStatus) => Promise<boolean>;
+  /** The object goes on as a new instance. */
+  readonly renew: (uid: PodUid) => void;
   readonly runtime: {
     syncPod(
       desired: DesiredPod,
@@ -59,14 +63,19 @@ export interface PodSyncDeps {
   readonly newerStatus: (uid: PodUid, signal: AbortSignal) => Promise<RuntimePodStatus>;
   /** Why pods with a network of their own cannot start now; undefined: they can. */
   readonly networkError: () => string | undefined;
+  /** False: it was not asked yet or does not answer, which is no pod's own trouble. */
+  readonly runtimeUp: () => boolean;
   readonly event: (desired: DesiredPod, type: 'Normal' | 'Warning', reason: string, message: string) => void;
   /** The pod is still wanted: its end is its own, not a removal. */
   readonly isDesired: (uid: PodUid) => boolean;
 }
 
-/** Nothing of it runs, or may run. */
+/** Nothing of it runs, or may run: what was only created cannot start without a sandbox. */
 const isDown = (runtime: RuntimePodStatus): boolean =>
-  runtime.sandboxes.every((s) => s.state !== 'ready') && runtime.containers.every((c) => c.state === 'exited');
+  runtime.sandboxes.every((s) => s.state !== 'ready') && runtime.containers.every((c) => c.state === 'exited' || c.state === 'created');
+
+/** A new instance that could not be stored is asked for again. */
+const renewAgainMs = 10_000;
 
 const failures = (results: readonly SyncResult[]) => results.filter((r) => r.error !== undefined);
 
@@ -90,6 +99,11 @@ export class PodSync {
       : cutOff(desired.pod, runtime, deps.bootId);
     const status = deps.status.generate(desired, runtime, { terminal: false, ...(failed && { failed }) });
     if (status.phase === 'Succeeded' || status.phase === 'Failed') {
+      // edited at its end: the wanted work has not run, so its end is not to be recorded
+      if (!overdue && (await deps.endedOtherwise(desired, runtime))) {
+        deps.renew(desired.uid);
+        return { terminal: false, retryAfterMs: renewAgainMs };
+      }
       if (failed !== undefined) deps.event(desired, 'Normal', failed.reason, failed.message);
       // on the card before a container of it may be removed: a one-shot pod runs once
       await deps.completions.record(desired, exitCodes(status), status);
@@ -100,7 +114,7 @@ export class PodSync {
 
     const networkError = desired.pod.spec.hostNetwork === true ? undefined : deps.networkError();
     if (networkError !== undefined) {
-      deps.event(desired, 'Warning', 'NetworkNotReady', `network is not ready: ${networkError}`);
+      if (deps.runtimeUp()) deps.event(desired, 'Warning', 'NetworkNotReady', `network is not ready: ${networkError}`);
       return { terminal: false, error: new Error(`network is not ready: ${networkError}`) };
     }
 

@@ -19,6 +19,8 @@ export interface TellingDeps {
   /** The newest instance of a key, desired or still ending. */
   readonly instance: (key: KeyText) => DesiredPod | undefined;
   readonly live: (pod: DesiredPod) => LivePod;
+  /** The agent has just begun and nobody has looked yet: what an earlier one told of the pod stands until then. */
+  readonly isUnseen: (pod: DesiredPod | undefined) => boolean;
   readonly setSync: (key: ObjectKey, body: SyncBody | undefined) => void;
   readonly setFile: (file: string, body: FileBody | undefined) => void;
 }
@@ -68,9 +70,12 @@ export class Telling {
     const { deps } = this;
     const view = deps.view();
     const byKey = new Map(view.objects.map((o) => [keyText(o), o]));
-    for (const key of this.#keys) {
+    for (const key of [...this.#keys]) {
       const pod = deps.instance(key);
       const seen = byKey.get(key);
+      const isPod = pod !== undefined || (seen?.kind === 'Pod' && seen.winner !== undefined);
+      if (isPod && deps.isUnseen(pod)) continue;
+      this.#keys.delete(key);
       if (seen === undefined && pod === undefined) {
         this.#told.delete(key);
         deps.setSync(toKey(key), undefined);
@@ -79,7 +84,6 @@ export class Telling {
       this.#told.add(key);
       deps.setSync(toKey(key), computeSyncStatus(seen ?? { ...toKey(key), sources: [] }, pod === undefined ? {} : deps.live(pod)));
     }
-    this.#keys.clear();
     if (!this.#filesChanged) return;
     this.#filesChanged = false;
     const now = new Set(view.files.map((f) => f.file));

@@ -105,6 +105,14 @@ test('lists come by comma from flags and environment; maps come from the file al
   );
 });
 
+test('an address that may hold a password is never repeated, however wrong it is', () => {
+  for (const server of ['mqtts://u:CANARY@b', 'http://u:CANARY@b', 'mqtts//u:CANARY@b', 'u:CANARY@b:1883', 'mqtts://u:CAN/ARY@b']) {
+    const [problem] = fromFile(`mqtt: {servers: ["${server}"]}`).problems;
+    assert.match(problem?.expected ?? '', /mqtt\.passwordFile/, server);
+    assert.doesNotMatch(JSON.stringify(problem), /CAN|ARY/, server);
+  }
+});
+
 test('all mistakes are listed at once, each with its place, what was expected and the nearest name', () => {
   const loaded = fromFile(
     `kind: PodschedConfig

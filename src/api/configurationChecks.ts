@@ -85,13 +85,13 @@ function checkServers(v: Values): Problem[] {
     }
     const url = URL.canParse(server) ? new URL(server) : undefined;
     const scheme = url?.protocol.slice(0, -1) ?? '';
-    if (url === undefined || !schemes.includes(scheme) || url.hostname === '') {
-      problems.push(problem(path, serverExample, server));
-      continue;
-    }
-    if (url.username !== '' || url.password !== '') {
+    if (server.includes('@')) {
       // what was written may hold a password: it is not repeated
       problems.push({ path, expected: 'no user or password here: mqtt.username and mqtt.passwordFile', got: 'an address with a user' });
+      continue;
+    }
+    if (url === undefined || !schemes.includes(scheme) || url.hostname === '') {
+      problems.push(problem(path, serverExample, server));
       continue;
     }
     const host = url.hostname.replace(/^\[|\]$/g, '');

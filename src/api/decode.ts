@@ -97,7 +97,7 @@ function cap(list: readonly Problem[]): Problem[] {
 }
 
 function unknownKind(kind: unknown): Problem {
-  const expected = kinds.join(', ');
+  const expected = `one of ${kinds.join(', ')}`;
   if (typeof kind !== 'string') return { path: 'kind', expected, got: kind === undefined || kind === null ? 'nothing' : shown(kind) };
   const close = workloads.includes(kind) ? 'Pod' : nearest(kind, kinds);
   return { path: 'kind', expected, got: kind.slice(0, 60), ...(close !== undefined && { nearest: close }) };
@@ -142,7 +142,7 @@ function decodeStruct(walk: Walk, raw: unknown, type: string, at: At): Plain | u
   for (const field of fields.values()) {
     if (!field.required || (own(raw, field.name) ?? undefined) !== undefined) continue;
     if (field.name === 'apiVersion' && at.path === '') continue; // told already
-    walk.problems.push({ path: fieldPath(at.path, field.name), expected: 'a value, it is required', got: 'nothing' });
+    walk.problems.push({ path: fieldPath(at.path, field.name), expected: 'a value (it is required)', got: 'nothing' });
   }
   return Object.fromEntries(entries);
 }

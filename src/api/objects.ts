@@ -20,9 +20,6 @@ export interface ObjectKey {
 export type KeyText = string & { readonly kind: 'KeyText' };
 export const keyText = (k: ObjectKey): KeyText => `${k.kind}/${k.namespace}/${k.name}` as KeyText;
 export const keyOf = (o: ApiObject): ObjectKey => ({ kind: o.kind, namespace: o.metadata.namespace ?? 'default', name: o.metadata.name });
-/** The kubelet's full name of a pod: `web_default`. */
-export const podFullName = (p: { metadata: { name: string; namespace?: string } }): string =>
-  `${p.metadata.name}_${p.metadata.namespace ?? 'default'}`;
 
 /** `file:web.yaml`, `mqtt:node`, `mqtt:group/attic`, `mqtt:all`. */
 export type Source = `file:${string}` | 'mqtt:node' | `mqtt:group/${string}` | 'mqtt:all';

@@ -1,5 +1,5 @@
 // pure
-/** The making of problems, for every check of this room. */
+/** The making of problems, for every check of this room, and their one line for a person. */
 import type { Problem } from './objects.ts';
 import { shown } from './scalars.ts';
 
@@ -20,11 +20,36 @@ export function duplicates(names: readonly { readonly path: string; readonly nam
   return problems;
 }
 
+const absent = 'absent: ';
+
+/** `web.yaml:12:14: spec.containers[0].image: expected …, got …; did you mean …?`. `folder` is put before the file's name. */
+export function problemText(p: Problem, folder = ''): string {
+  const file = p.file === undefined ? undefined : `${folder}${p.file}`;
+  const place = [file, p.line, p.column].filter((part) => part !== undefined).join(':');
+  const said = saidOf(p) + (p.nearest === undefined ? '' : `; did you mean ${p.nearest}?`);
+  return [place, p.path, said].filter((part) => part !== '').join(': ');
+}
+
+function saidOf({ expected, got }: Problem): string {
+  if (expected === 'nothing') return got;
+  // what must not be there at all: only the reason says something
+  if (expected.startsWith(absent) && got === 'set') return expected.slice(absent.length);
+  if (expected.startsWith(absent) && got === 'ignored') return `ignored: ${expected.slice(absent.length)}`;
+  return `expected ${expected}, got ${got}`;
+}
+
+/** In the order of the file, as a reader goes through it; what has no line comes first. */
+export const inFileOrder = (problems: readonly Problem[]): Problem[] =>
+  [...problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+
 // Values of environment variables, ConfigMaps and Secrets are nobody's business in a topic, an event or a log.
 const envValue = /(^|\.)env(\[\d+\](\.value)?)?$/;
+const envName = /(^|\.)env\[\d+\]\.name$/;
 const secretData = /(^|\.)(data|stringData|binaryData)([.[]|$)/;
 
 /** The problem without a value that must not be shown. `secret`: the object is a Secret or ConfigMap, or may be one. */
 export function withoutValue(p: Problem, secret: boolean): Problem {
+  // `- name: PASSWORD=…`, as other tools write it
+  if (envName.test(p.path)) return { ...p, got: p.got.replace(/=.*/s, '=…') };
   return envValue.test(p.path) || (secret && secretData.test(p.path)) ? { ...p, got: 'a value that is not shown' } : p;
 }

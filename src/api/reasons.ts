@@ -28,7 +28,7 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
   },
   'What the sources say': {
     Invalid: {
-      meaning: 'The object was refused; `problems` lists each mistake with its place.',
+      meaning: 'The object was refused; each mistake is listed with its place.',
       remedy: 'Correct the manifest at the line and path named. `podsched validate FILE` checks it without an agent.',
     },
     EditRefused: {
@@ -79,7 +79,8 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
     },
     NetworkNotReady: {
       meaning: 'The runtime has no pod network yet (CNI), so only hostNetwork pods start.',
-      remedy: 'Install a CNI configuration in /etc/cni/net.d and its plugins in /opt/cni/bin, or use `hostNetwork: true`.',
+      remedy:
+        'Install a CNI configuration in /etc/cni/net.d and its plugins where containerd looks for them (`bin_dir`; Debian: /usr/lib/cni), or use `hostNetwork: true`.',
     },
     CreatePodSandboxError: {
       meaning: 'The runtime could not make the pod’s sandbox.',

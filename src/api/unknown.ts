@@ -5,10 +5,16 @@ import { nearest } from './nearest.ts';
 import type { Kind, Problem } from './objects.ts';
 import { ownKeys } from './support.ts';
 
+const unknownFieldText = 'unknown field';
+const unknownKeyText = 'unknown key';
+
+/** Is it about a name that nobody knows? Such a one is a mistake only when strict, and otherwise a hint. */
+export const isUnknown = ({ got }: Problem): boolean => got === unknownFieldText || got === unknownKeyText;
+
 /** The problem of a field that its type does not have: a slip of the pen, else a field of another place, else what is nearest. */
 export function unknownField(kind: Kind, path: string, name: string, fields: Fields): Problem {
   const close = nearest(name, fields.keys(), 1) ?? places(kind).get(name) ?? nearest(name, fields.keys());
-  return { path, expected: 'a known field', got: 'unknown field', ...(close !== undefined && { nearest: close }) };
+  return { path, expected: 'a known field', got: unknownFieldText, ...(close !== undefined && { nearest: close }) };
 }
 
 /** The problem of a `podsched.dev/` annotation or label that podsched does not know; undefined for every other key. */
@@ -18,7 +24,7 @@ export function unknownOwnKey(path: string, place: string, key: string): Problem
   if (known.includes(key)) return undefined;
   const other = place === 'metadata.labels' ? 'metadata.annotations' : 'metadata.labels';
   const close = ownKeys(other).includes(key) ? `${other}[${key}]` : nearest(key, known);
-  return { path, expected: 'a key that podsched knows', got: 'unknown key', ...(close !== undefined && { nearest: close }) };
+  return { path, expected: 'a key that podsched knows', got: unknownKeyText, ...(close !== undefined && { nearest: close }) };
 }
 
 const placesByKind = new Map<Kind, ReadonlyMap<string, string>>();

@@ -27,7 +27,7 @@ export function validateObject(o: ApiObject): Problem[] {
   const problems = validateMetadata(o.metadata ?? {});
   switch (o.kind) {
     case 'Pod':
-      return [...problems, ...validatePod(o)];
+      return [...problems, ...validateLogFolderName(o.metadata ?? {}), ...validatePod(o)];
     case 'ConfigMap':
       return [...problems, ...validateConfigMap(o)];
     case 'Secret':
@@ -55,6 +55,16 @@ function validateMetadata(m: Partial<ObjectMeta>): Problem[] {
   }
   if (bytes > 256 * 1024) problems.push({ path: 'metadata.annotations', expected: 'at most 256 KiB', got: `${bytes} bytes` });
   return problems;
+}
+
+/** `<namespace>_<name>_<uid>` is a folder, whose name has at most 255 bytes. The kubelet accepts such a pod and never gets it started. */
+const longestNames = 255 - '__'.length - 36;
+
+function validateLogFolderName({ name = '', namespace }: Partial<ObjectMeta>): Problem[] {
+  const length = name.length + (namespace || 'default').length;
+  if (length <= longestNames || wrongSubdomain(name) !== undefined) return [];
+  const expected = `with its namespace at most ${longestNames} characters, since both name the folder of the pod's logs`;
+  return [{ path: 'metadata.name', expected, got: `${length} characters` }];
 }
 
 function validatePod(pod: Pod): Problem[] {

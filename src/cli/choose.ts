@@ -4,8 +4,8 @@
  * stored; at SIGHUP what may change while running.
  */
 import { configurationKeys, type PodschedConfiguration } from '../api/configuration.ts';
+import { problemText } from '../api/problems.ts';
 import type { NodeCondition } from '../operations/agentView.ts';
-import { problemText } from '../operations/problemText.ts';
 import type { LoadedOptions, Settings } from '../options.ts';
 
 /** What is stored of a configuration that ran: what the file set, and what flags and environment set. */

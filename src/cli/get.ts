@@ -7,6 +7,7 @@ import { ageText } from '../operations/age.ts';
 import { fileRows } from '../operations/fileRows.ts';
 import { podRow } from '../operations/podRow.ts';
 import { knownObjects, notFoundText } from '../operations/target.ts';
+import { harmless } from '../world/terminal.ts';
 import type { AgentClient } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { tableText } from './table.ts';
@@ -56,43 +57,45 @@ const kinds: Readonly<Record<string, Kind>> = {
 };
 const watchMs = 1000;
 
-export async function get(what: string, name: string | undefined, o: GetOptions, client: AgentClient, print: Printer): Promise<number> {
+/** `names`: only these; none: all. `pod/web` is written in one word. */
+export async function get(what: string, names: readonly string[], o: GetOptions, client: AgentClient, print: Printer): Promise<number> {
   const [word = '', slashed] = what.split('/');
   const kind = Object.hasOwn(kinds, word.toLowerCase()) ? kinds[word.toLowerCase()] : undefined;
   if (kind === undefined) {
-    const close = nearest(word, Object.keys(kinds));
+    const close = nearest(word, Object.keys(kinds), 1);
     const meant = close === undefined ? '' : `; did you mean ${close}?`;
     throw new CommandError(exitCodes.usage, `there is no kind ${JSON.stringify(word)}: pods, events and files can be listed${meant}`);
   }
-  const wanted = name ?? slashed;
+  const wanted = slashed === undefined ? names : [slashed, ...names];
   const look = (): Promise<Found> => find(kind, wanted, o, client, print.nowMs());
   if (o.watch) return watch(look, o, print);
   const found = await look();
-  if (found.items.length === 0 && wanted === undefined && (o.output === undefined || o.output === 'wide')) {
+  if (found.items.length === 0 && (wanted.length === 0 || kind === 'events') && (o.output === undefined || o.output === 'wide')) {
     print.err(o.allNamespaces || kind === 'files' ? `No ${kind} found.\n` : `No ${kind} found in namespace ${o.namespace}.\n`);
   } else {
-    print.out(render(found, o.output, wanted !== undefined && kind !== 'events'));
+    print.out(render(found, o.output, wanted.length === 1 && kind !== 'events'));
   }
-  if (found.note !== undefined && (o.output === undefined || o.output === 'wide')) print.err(`${found.note}\n`);
+  if (found.note !== undefined && (o.output === undefined || o.output === 'wide')) print.err(`${harmless(found.note)}\n`);
   return exitCodes.done;
 }
 
-function find(kind: Kind, name: string | undefined, o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
+function find(kind: Kind, names: readonly string[], o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
   switch (kind) {
     case 'pods':
-      return findPods(name, o, client, nowMs);
+      return findPods(names, o, client, nowMs);
     case 'events':
-      return findEvents(name, o, client, nowMs);
+      return findEvents(names, o, client, nowMs);
     case 'files':
-      return findFiles(name, client);
+      return findFiles(names, client);
   }
 }
 
-async function findPods(name: string | undefined, o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
+async function findPods(names: readonly string[], o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
   const [all, sync] = await Promise.all([client.pods(), client.sync()]);
   const here = all.filter((p) => o.allNamespaces || (p.metadata.namespace ?? 'default') === o.namespace);
-  const pods = here.filter((p) => name === undefined || p.metadata.name === name);
-  if (name !== undefined && pods.length === 0) {
+  const pods = here.filter((p) => names.length === 0 || names.includes(p.metadata.name));
+  const name = names.find((n) => !pods.some((p) => p.metadata.name === n));
+  if (name !== undefined) {
     const refused = sync.find(
       (s) => s.object.kind === 'Pod' && s.object.name === name && (o.allNamespaces || s.object.namespace === o.namespace),
     );
@@ -104,7 +107,7 @@ async function findPods(name: string | undefined, o: GetOptions, client: AgentCl
   }
   const wide = o.output === 'wide';
   const note =
-    name === undefined
+    names.length === 0
       ? podless(
           sync,
           here.map((p) => `${p.metadata.namespace ?? 'default'}/${p.metadata.name}`),
@@ -136,7 +139,6 @@ async function findPods(name: string | undefined, o: GetOptions, client: AgentCl
 /** Pods that sources name and that have no pod to show: the ones a person looks for in vain. */
 function podless(sync: readonly SyncStatus[], shown: readonly string[], o: GetOptions): string | undefined {
   const missing = sync
-    .map((s) => s)
     .filter(({ object }) => object.kind === 'Pod' && (o.allNamespaces || object.namespace === o.namespace))
     .filter(({ object }) => !shown.includes(`${object.namespace}/${object.name}`));
   if (missing.length === 0) return undefined;
@@ -144,8 +146,9 @@ function podless(sync: readonly SyncStatus[], shown: readonly string[], o: GetOp
   return `Without a pod: ${names.join(', ')}. podsched why NAME says more.`;
 }
 
-async function findEvents(name: string | undefined, o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
-  const events = await client.events({ ...(!o.allNamespaces && { namespace: o.namespace }), ...(name !== undefined && { name }) });
+async function findEvents(names: readonly string[], o: GetOptions, client: AgentClient, nowMs: number): Promise<Found> {
+  const all = await client.events(o.allNamespaces ? {} : { namespace: o.namespace });
+  const events = all.filter((e) => names.length === 0 || names.includes(e.involvedObject.name));
   const age = (e: V1Event): string => {
     const last = ageText(e.lastTimestamp, nowMs);
     return e.count > 1 ? `${last} (x${e.count} over ${ageText(e.firstTimestamp, nowMs)})` : last;
@@ -163,11 +166,12 @@ async function findEvents(name: string | undefined, o: GetOptions, client: Agent
   };
 }
 
-async function findFiles(name: string | undefined, client: AgentClient): Promise<Found> {
+async function findFiles(names: readonly string[], client: AgentClient): Promise<Found> {
   const [sync, files] = await Promise.all([client.sync(), client.files()]);
   const all = fileRows(sync, files);
-  const rows = all.filter((r) => name === undefined || r.file === name);
-  if (name !== undefined && rows.length === 0) {
+  const rows = all.filter((r) => names.length === 0 || names.includes(r.file));
+  const name = names.find((n) => !rows.some((r) => r.file === n));
+  if (name !== undefined) {
     const close = nearest(name, new Set(all.map((r) => r.file)));
     const meant = close === undefined ? '' : `; did you mean ${close}?`;
     throw new CommandError(exitCodes.notFound, `no manifest file ${JSON.stringify(name)} is known${meant}`);
@@ -191,7 +195,7 @@ function render({ head, items }: Found, output: Output | undefined, single: bool
     case 'yaml':
       return toYaml(whole);
     case 'name':
-      return [...new Set(items.map((i) => `${i.name}\n`))].join('');
+      return [...new Set(items.map((i) => `${harmless(i.name)}\n`))].join('');
     case 'wide':
     case undefined:
       return `${tableText(
@@ -215,7 +219,7 @@ async function watch(look: () => Promise<Found>, o: GetOptions, print: Printer):
       const table = o.output === undefined || o.output === 'wide';
       print.out(table && !first ? text.slice(text.indexOf('\n') + 1) : text);
     }
-    for (const key of gone) print.err(`${key} is gone\n`);
+    for (const key of gone) print.err(`${harmless(key)} is gone\n`);
     await print.sleep(watchMs);
   }
 }

@@ -2,7 +2,8 @@
  * The commands and their help. Owns no truth: it turns arguments into one call each, and an error into one line and an exit code.
  * Door of commander. `run` is only described here; main starts it without loading this file.
  */
-import { Argument, Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { harmless } from '../world/terminal.ts';
 import { agentClient, socketPath, type WhereOptions } from './client.ts';
 import { defaultConfigFile } from './configFile.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
@@ -45,10 +46,10 @@ export async function runCommand(args: readonly string[], world: ProgramWorld = 
     // commander has said what is wrong
     if (e instanceof CommanderError) return e.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     if (e instanceof CommandError) {
-      world.print.err(`podsched: ${e.message}\n`);
+      world.print.err(`podsched: ${harmless(e.message)}\n`);
       return e.code;
     }
-    world.print.err(`podsched: ${e instanceof Error ? e.message : String(e)}\n`);
+    world.print.err(`podsched: ${harmless(e instanceof Error ? e.message : String(e))}\n`);
     return exitCodes.failed;
   }
 }
@@ -94,33 +95,44 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     '\nOrder: flag, environment (PODSCHED_MQTT_SERVERS), file, default. SIGTERM and SIGINT stop the agent, its pods keep running;\nSIGHUP reads the configuration again.',
   );
 
-  named(program.command('get').description('list pods, events or files').argument('<kind>', 'pods, events or files').argument('[name]'))
-    .option('-A, --all-namespaces', 'of all namespaces', false)
+  named(
+    program
+      .command('get')
+      .description('list pods, events or files')
+      .argument('<kind>', 'pods, events or files')
+      .argument('[name...]', 'only these'),
+  )
+    .option('-A, --all-namespaces', 'of all namespaces')
     .addOption(new Option('-o, --output <format>', 'how to print it').choices(outputs))
-    .option('-w, --watch', 'go on with what changes', false)
+    .option('-w, --watch', 'go on with what changes')
     .addHelpText(
       'after',
-      '\nExamples:\n  podsched get pods -A\n  podsched get pods web -o yaml\n  podsched get files          what each manifest file became',
+      '\nExamples:\n  podsched get pods -A\n  podsched get pods web cam -o yaml\n  podsched get files          what each manifest file became',
     )
     .action(
       async (
         kind: string,
-        name: string | undefined,
-        o: NamespaceOptions & { readonly allNamespaces: boolean; readonly output?: Output; readonly watch: boolean },
-      ) => done(await get(kind, name, o, await client(o), print)),
+        names: readonly string[],
+        o: NamespaceOptions & { readonly allNamespaces?: true; readonly output?: Output; readonly watch?: true },
+      ) => done(await get(kind, names, { ...o, allNamespaces: o.allNamespaces === true, watch: o.watch === true }, await client(o), print)),
     );
 
   named(
     program
       .command('describe')
       .description('tell all about a pod, its events included')
-      .addArgument(new Argument('<kind>', 'pod, or pod/NAME'))
-      .argument('[name]'),
+      .argument('<kind>', 'pod, or pod/NAME')
+      .argument('[name]', 'of the pod'),
   ).action(async (kind: string, name: string | undefined, o: NamespaceOptions) =>
-    done(await describe(name === undefined ? kind : `${kind}/${name}`, o.namespace, await client(o), print)),
+    done(await describe(kind, name, o.namespace, await client(o), print)),
   );
 
-  named(program.command('why').description('say the one reason why a pod is not running, and what would help').argument('<pod>'))
+  named(
+    program
+      .command('why')
+      .description('say the one reason why a pod is not running, and what would help')
+      .argument('<pod>', 'NAME; also configmap/NAME or secret/NAME'),
+  )
     .addOption(new Option('-o, --output <format>', 'how to print it').choices(['json', 'yaml']))
     .action(async (pod: string, o: NamespaceOptions & { readonly output?: 'json' | 'yaml' }) =>
       done(await showWhy(pod, o, await client(o), print)),
@@ -130,9 +142,9 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .command('validate')
     .description('name every mistake in manifests or podsched.yaml, without an agent')
     .argument('<file...>', 'files or folders; - is standard input')
-    .option('--strict', 'refuse unknown fields, as strict: true does', false)
-    .action(async (files: string[], o: { readonly strict: boolean }) =>
-      done(await validate(files, { strict: o.strict, stdin: world.stdin }, print)),
+    .option('--strict', 'refuse unknown fields, as strict: true does')
+    .action(async (files: string[], o: { readonly strict?: true }) =>
+      done(await validate(files, { strict: o.strict === true, stdin: world.stdin }, print)),
     );
 
   program

@@ -5,9 +5,10 @@
 import { fstatSync, writeSync } from 'node:fs';
 import type { RunningAgent } from '../agent.ts';
 import { configurationKeys, type PodschedConfiguration } from '../api/configuration.ts';
-import { problemText } from '../operations/problemText.ts';
+import { problemText } from '../api/problems.ts';
 import { type LoadedOptions, loadOptions, type OptionTexts } from '../options.ts';
 import { createLog, type Log, type LogOptions } from '../world/log.ts';
+import { harmless } from '../world/terminal.ts';
 import { type Choice, chooseConfiguration, type LastGood, planReload } from './choose.ts';
 import { defaultConfigFile, keepLastGood, readConfigFile, readLastGood, readPointer } from './configFile.ts';
 import { exitCodes } from './exitCodes.ts';
@@ -29,11 +30,11 @@ export interface RunDeps {
 /** Runs the agent until it is told to stop. Yields the exit code. */
 export async function run(args: readonly string[], deps: RunDeps): Promise<number> {
   const parsed = parseRunArguments(args);
-  if (parsed.mistakes.length > 0) return refuse(parsed.mistakes, deps);
   const signals = new Signals();
   const configFile = parsed.configFile ?? defaultConfigFile;
   const texts = { flags: parsed.flags, env: deps.env };
   const loaded = await load(configFile, texts);
+  if (parsed.mistakes.length > 0) return refuse([...parsed.mistakes, ...loaded.problems.map((p) => problemText(p))], deps);
   const { choice, stored } = await choose(configFile, texts, loaded);
   if (choice.use === 'none') return refuse(choice.why, deps);
 
@@ -123,7 +124,7 @@ async function choose(
 }
 
 function refuse(why: readonly string[], { write }: RunDeps): number {
-  for (const line of why) write(`podsched: ${line}\n`);
+  for (const line of why) write(`podsched: ${harmless(line)}\n`);
   return exitCodes.usage;
 }
 

@@ -2,14 +2,14 @@
 import { isAbsolute, join } from 'node:path';
 import { toYaml } from '../config/yaml.ts';
 import { describePod } from '../operations/describe.ts';
-import { findPod, isTarget, knownObjects, notFoundText, parseTarget, type Target } from '../operations/target.ts';
+import { findPod, isKind, isTarget, knownObjects, notFoundText, parseTarget, type Target } from '../operations/target.ts';
 import { why, whyText } from '../operations/why.ts';
+import { harmlessLines } from '../world/terminal.ts';
 import type { AgentClient } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
-import { harmless } from './table.ts';
 
-const harmlessLines = (text: string): string => text.split('\n').map(harmless).join('\n');
+const folderText = (path: unknown): string => (typeof path === 'string' && isAbsolute(path) ? join(path, '/') : '');
 
 function target(text: string, namespace: string): Target {
   const parsed = parseTarget(text, namespace);
@@ -17,9 +17,18 @@ function target(text: string, namespace: string): Target {
   return parsed;
 }
 
-export async function describe(what: string, namespace: string, client: AgentClient, print: Printer): Promise<number> {
-  const wanted = target(what, namespace);
-  if (wanted.kind !== 'Pod') throw new CommandError(exitCodes.usage, 'pods can be described; why answers for other objects too');
+/** `pod web`, `pod/web`, or `web` alone. */
+export async function describe(
+  kind: string,
+  name: string | undefined,
+  namespace: string,
+  client: AgentClient,
+  print: Printer,
+): Promise<number> {
+  const what = name === undefined ? kind : `${kind}/${name}`;
+  if (name === undefined && isKind(kind)) throw new CommandError(exitCodes.usage, `which one? podsched describe ${kind} NAME`);
+  const wanted = parseTarget(what, namespace);
+  if (wanted?.kind !== 'Pod') throw new CommandError(exitCodes.usage, `${what}: pods can be described; why answers for other objects too`);
   const [pods, sync, events] = await Promise.all([client.pods(), client.sync(), client.events({ namespace, name: wanted.name })]);
   const pod = findPod(pods, wanted);
   const told = sync.find((s) => isTarget(wanted, s.object));
@@ -45,8 +54,8 @@ export async function showWhy(
   if (o.output === 'json') print.out(`${JSON.stringify(answer, null, 2)}\n`);
   else if (o.output === 'yaml') print.out(toYaml(answer));
   else {
-    const folder = (await client.configuration()).staticPodPath;
-    print.out(harmlessLines(whyText(answer, typeof folder === 'string' && isAbsolute(folder) ? join(folder, '/') : '')));
+    const { staticPodPath, podLogsDir } = await client.configuration();
+    print.out(harmlessLines(whyText(answer, folderText(staticPodPath), folderText(podLogsDir))));
   }
   return exitCodes.done;
 }

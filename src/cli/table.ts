@@ -1,5 +1,6 @@
 /** Tables as kubectl draws them: no lines, three spaces between columns. Door of cli-table3, which knows how wide a character is. */
 import Table from 'cli-table3';
+import { harmless } from '../world/terminal.ts';
 
 const none = {
   top: '',
@@ -18,12 +19,6 @@ const none = {
   'right-mid': '',
   middle: '   ',
 };
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not reach a terminal
-const control = /[\x00-\x1f\x7f-\x9f]+/g;
-
-/** Text from manifests, images and runtimes, made harmless for a terminal. */
-export const harmless = (text: string): string => text.replace(control, ' ');
 
 /** The lines of a table, without its newline at the end. */
 export function tableText(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -2,13 +2,13 @@
 import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { problemText } from '../api/problems.ts';
 import { configurationFile, isManifestName } from '../config/names.ts';
-import { problemText } from '../operations/problemText.ts';
 import { type FileToValidate, validateFiles } from '../operations/validate.ts';
 import { loadOptions } from '../options.ts';
+import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
-import { harmless } from './table.ts';
 
 export async function validate(
   paths: readonly string[],
@@ -27,7 +27,7 @@ export async function validate(
   for (const { path, problems, warnings, objects } of results) {
     for (const p of problems) print.out(`${harmless(problemText(p))}\n`);
     for (const w of warnings) print.out(`warning: ${harmless(problemText(w))}\n`);
-    if (problems.length === 0) print.out(`${path}: ok${objects.length === 0 ? '' : ` (${objects.join(', ')})`}\n`);
+    if (problems.length === 0) print.out(`${harmless(path)}: ok${objects.length === 0 ? '' : ` (${objects.join(', ')})`}\n`);
   }
   return results.some((r) => r.problems.length > 0) ? exitCodes.failed : exitCodes.done;
 }

@@ -6,6 +6,8 @@
 import { decodeObject, readKey } from '../api/decode.ts';
 import { revision } from '../api/hash.ts';
 import { type ApiObject, type KeyText, keyOf, keyText, type Problem } from '../api/objects.ts';
+import { inFileOrder } from '../api/problems.ts';
+import { isUnknown } from '../api/unknown.ts';
 import type { FileText } from '../world/folder.ts';
 import { maxFileBytes } from './folderReader.ts';
 import { parseDocuments, type YamlDocument } from './yaml.ts';
@@ -151,7 +153,9 @@ class FileWork {
       return { ...p, path, file: this.name, ...document.at(path) };
     };
     const warnings = decoded.warnings.map(place);
-    const problems = decoded.problems.map((p) => place(p.path === 'kind' ? namedByDocument(p, document.index) : p));
+    const mistakes = decoded.problems.map((p) => place(p.path === 'kind' ? namedByDocument(p, document.index) : p));
+    // in what is refused anyway, a misspelt field is a mistake too, and often the cause of the others
+    const problems = mistakes.length === 0 ? [] : inFileOrder([...mistakes, ...warnings.filter(isUnknown)]);
     if (decoded.object !== undefined && problems.length === 0) {
       const { object } = decoded;
       this.#objects.push({ key: keyText(keyOf(object)), object, revision: revision(object), warnings, index: document.index });
@@ -179,7 +183,7 @@ class FileWork {
     return {
       name: this.name,
       objects: this.#objects.filter((o) => counts.get(o.key)?.length === 1),
-      problems: this.#problems,
+      problems: inFileOrder(this.#problems),
       warnings,
       refused: this.#refused,
       refusedKeys: this.#refused.map((r) => r.key),

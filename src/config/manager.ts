@@ -50,8 +50,14 @@ export class Config {
   #pending = new Map<KeyText, Pending>();
   readonly #checkpoint: Checkpoint;
   #state: CheckpointState = 'absent';
-  /** Pods that the runtime may have without our knowing their UID: those the first read names and the checkpoint does not. */
+  /**
+   * Pods that the runtime may have without our knowing their UID: those that the folder names and the checkpoint does not, in the first
+   * read, and with a lost checkpoint until no file is broken any more.
+   */
   #adoptable: Set<KeyText> | undefined;
+  #settledOnce = false;
+  /** Pods that began in this run: what the runtime has of them is known. */
+  #begun = new Set<KeyText>();
   #read = false;
   #fault: string | undefined;
   #insecure: string | undefined;
@@ -182,9 +188,13 @@ export class Config {
     const first = !this.#read;
     if (!fresh && !first && this.#pending.size === 0) return this.#tell();
     const wanted = mergeFolder(this.#entries, this.#folder.files, this.#now());
-    if (first && this.#state !== 'read') this.#adoptable = this.#unknownPods(wanted);
+    if (this.#state !== 'read' && !this.#settledOnce) {
+      const unknown = [...this.#unknownPods(wanted)].filter((key) => !this.#begun.has(key));
+      this.#adoptable = new Set([...(this.#adoptable ?? []), ...unknown]);
+    }
     await this.#settle(wanted);
     this.#read = true;
+    this.#settledOnce ||= this.ready();
     if (this.ready() && this.#pending.size === 0) {
       await this.#checkpoint
         .forgetLost()
@@ -288,6 +298,7 @@ export class Config {
   #accept(entry: Entry, desired: DesiredPod | undefined, op: PodUpdate['op'], out: Outcome): void {
     this.#entries.set(entry.key, entry);
     if (desired === undefined) return;
+    if (!this.#settledOnce) this.#begun.add(entry.key);
     this.#desired.set(entry.key, desired);
     out[op].push(desired);
   }

@@ -1,7 +1,7 @@
 // pure
 /** What is worth an event: each thing that is wrong with the folder, a file or an object, once as long as it stays the same. */
 import type { ObjectKey, Problem } from '../api/objects.ts';
-import { withoutValue } from '../api/problems.ts';
+import { problemText, withoutValue } from '../api/problems.ts';
 import { fileOf } from './merge.ts';
 import { type ConfigView, shadowedExpectation, splitKey } from './view.ts';
 
@@ -16,14 +16,8 @@ export interface ConfigEvent {
 export const folderItself = '.';
 const shownProblems = 3;
 
-/** `web.yaml:7:5: spec.containers[0].image: expected …, got … (did you mean …?)` */
-export function describeProblem(problem: Problem): string {
-  // an event does not say of which kind the object is
-  const p = withoutValue(problem, true);
-  const place = [p.file, p.line, p.column].filter((x) => x !== undefined).join(':');
-  const near = p.nearest === undefined ? '' : ` (did you mean ${p.nearest}?)`;
-  return `${place === '' ? '' : `${place}: `}${p.path === '' ? '' : `${p.path}: `}expected ${p.expected}, got ${p.got}${near}`;
-}
+// an event does not say of which kind the object is
+const describeProblem = (problem: Problem): string => problemText(withoutValue(problem, true));
 
 const describeAll = (problems: readonly Problem[]): string => {
   const more = problems.length - shownProblems;
@@ -49,7 +43,9 @@ export function computeReports(view: ConfigView): Map<string, ConfigEvent> {
         add(`shadowed ${object.key} ${file}`, { file }, 'Shadowed', `${object.key} of ${file} takes no part: ${source.message}`);
       }
     }
-    if (object.pending !== undefined) add(`pending ${object.key}`, splitKey(object.key), object.pending.reason, object.pending.message);
+    // RuntimeDown is the node's own trouble, told as its condition; and for a moment it is so at every start
+    if (object.pending !== undefined && object.pending.reason !== 'RuntimeDown')
+      add(`pending ${object.key}`, splitKey(object.key), object.pending.reason, object.pending.message);
   }
   for (const { file, problems, warnings } of view.files) {
     const mistakes = problems.filter((p) => p.expected !== shadowedExpectation);

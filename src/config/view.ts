@@ -124,7 +124,8 @@ function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsO
     if (winner !== undefined && source !== winner.source) {
       return { ...base, phase: 'Shadowed', reason: 'Shadowed', message: `${winner.source} has the same object and goes on` };
     }
-    return { ...base, phase: 'Accepted', reason: 'Accepted', message: '' };
+    const unheeded = base.warnings.some((w) => w.path !== '');
+    return { ...base, phase: 'Accepted', reason: unheeded ? 'FieldsWithoutEffect' : 'Accepted', message: '' };
   });
   return {
     key,

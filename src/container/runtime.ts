@@ -19,7 +19,6 @@ export class RuntimeError extends Error {
 
 export const isNotFound = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'notFound';
 export const isUnimplemented = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'unimplemented';
-export const isUnavailable = (e: unknown): boolean => e instanceof RuntimeError && e.code === 'unavailable';
 
 export interface RuntimeVersion {
   /** `containerd`: the scheme of container ids in status. */

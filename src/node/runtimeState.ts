@@ -20,10 +20,16 @@ export class RuntimeState {
   #network: string | undefined = 'network state unknown';
   #name = 'containerd';
   #version = '';
+  #asked = false;
   #failures = 0;
   #wake = new AbortController();
 
   constructor(private readonly deps: RuntimeStateDeps) {}
+
+  /** It has answered once, or failed to. */
+  get asked(): boolean {
+    return this.#asked;
+  }
 
   /** Why the runtime cannot be used; undefined: it can. */
   down(): string | undefined {
@@ -72,6 +78,7 @@ export class RuntimeState {
     } catch (e) {
       this.#down = describeError(e);
     }
+    this.#asked = true;
     this.#failures = this.#down === undefined && this.#network === undefined ? 0 : this.#failures + 1;
     if ([this.#down, this.#network].join() === before) return;
     if (this.#down !== undefined && wasUp) this.deps.log.warn({ reason: this.#down }, 'container runtime is down');

@@ -1,11 +1,11 @@
 // pure
 /** A pod told in full for a person, in the order of `kubectl describe pod`, with where it comes from and its events. */
 import type { SyncStatus } from '../api/payloads.ts';
+import { problemText } from '../api/problems.ts';
 import type { ContainerState, ToldPod, V1ContainerStatus, V1Event } from '../api/status.ts';
 import type { Container } from '../api/v1.ts';
 import { ageText } from './age.ts';
 import { podStatusText } from './podRow.ts';
-import { problemText } from './problemText.ts';
 
 export interface DescribeFacts {
   readonly pod?: ToldPod;
@@ -24,17 +24,31 @@ export function describePod({ pod, sync, events, nowMs }: DescribeFacts): string
     lines.push([0, 'Name', sync.object.name], [0, 'Namespace', sync.object.namespace], [0, 'Status', 'no pod']);
   }
   if (sync !== undefined) lines.push(...syncLines(sync));
-  const text = lines.map(([depth, name, value]) => {
-    const head = `${'  '.repeat(depth)}${name}:`;
-    return value === undefined ? head : `${head.padEnd(depth === 0 ? 18 : 22)} ${value}`;
-  });
-  return `${[...text, ...eventLines(events, nowMs)].join('\n')}\n`;
+  return `${[...aligned(lines), ...eventLines(events, nowMs)].join('\n')}\n`;
 }
 
-const pairs = (of: Readonly<Record<string, string>> | undefined): string =>
-  Object.entries(of ?? {})
-    .map(([k, v]) => `${k}=${v}`)
-    .join(', ') || '<none>';
+/** The values under one heading begin in one column, and those of the top in theirs. */
+function aligned(lines: readonly Line[]): string[] {
+  const head = ([depth, name]: Line): string => (name === '' ? '' : `${'  '.repeat(depth)}${name}:`);
+  let width = topWidth;
+  return lines.map((line, i) => {
+    const [depth, , value] = line;
+    if (depth === 0) {
+      const next = lines.findIndex((l, j) => j > i && l[0] === 0);
+      const below = lines.slice(i + 1, next < 0 ? undefined : next).filter((l) => l[2] !== undefined);
+      width = Math.max(0, ...below.map((l) => head(l).length));
+    }
+    return value === undefined ? head(line) : `${head(line).padEnd(depth === 0 ? topWidth : width)}  ${value}`;
+  });
+}
+
+const topWidth = 'Annotations:'.length;
+
+/** One pair in a line, as kubectl has it. */
+const pairs = (name: string, of: Readonly<Record<string, string>> | undefined): Line[] => {
+  const [first = '<none>', ...more] = Object.entries(of ?? {}).map(([k, v]) => `${k}=${v.replaceAll('\n', ' ')}`);
+  return [[0, name, first], ...more.map((pair): Line => [0, '', pair])];
+};
 
 function podLines(pod: ToldPod, sync: SyncStatus | undefined): Line[] {
   const { metadata, spec, status } = pod;
@@ -47,8 +61,8 @@ function podLines(pod: ToldPod, sync: SyncStatus | undefined): Line[] {
     [0, 'Source', metadata.annotations?.['podsched.dev/source'] ?? sync?.desired?.source ?? '<none>'],
     [0, 'Revision', metadata.annotations?.['podsched.dev/revision'] ?? '<none>'],
     [0, 'Start Time', status.startTime ?? '<none>'],
-    [0, 'Labels', pairs(metadata.labels)],
-    [0, 'Annotations', pairs(shown)],
+    ...pairs('Labels', metadata.labels),
+    ...pairs('Annotations', shown),
     [0, 'Status', podStatusText(pod)],
   ];
   if (metadata.deletionTimestamp !== undefined) {
@@ -139,9 +153,9 @@ function syncLines(sync: SyncStatus): Line[] {
 }
 
 function eventLines(events: readonly V1Event[], nowMs: number): string[] {
-  if (events.length === 0) return ['Events:            <none>'];
+  if (events.length === 0) return [`${'Events:'.padEnd(topWidth)}  <none>`];
   const rows = events.map((e) => {
-    const times = e.count > 1 ? ` (x${e.count} since ${ageText(e.firstTimestamp, nowMs)})` : '';
+    const times = e.count > 1 ? ` (x${e.count} over ${ageText(e.firstTimestamp, nowMs)})` : '';
     return [e.type, e.reason, `${ageText(e.lastTimestamp, nowMs)}${times}`, e.message.replaceAll('\n', ' ')] as const;
   });
   const width = (i: 0 | 1 | 2, least: number): number => Math.max(least, ...rows.map((r) => r[i].length)) + 2;

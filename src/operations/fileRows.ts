@@ -1,7 +1,7 @@
 // pure
 /** What each manifest file became: one row for each object a file names, and one for a file in which none could be read. */
 import type { FileStatus, SyncStatus } from '../api/payloads.ts';
-import { problemText } from './problemText.ts';
+import { problemText } from '../api/problems.ts';
 
 export interface FileRow {
   readonly file: string;

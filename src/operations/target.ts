@@ -24,6 +24,9 @@ const kinds: Readonly<Record<string, Target['kind']>> = {
 const kindOf = (word: string): Target['kind'] | undefined =>
   Object.hasOwn(kinds, word.toLowerCase()) ? kinds[word.toLowerCase()] : undefined;
 
+/** `pod`, `po`, `configmaps` …: a kind by one of its names. */
+export const isKind = (word: string): boolean => kindOf(word) !== undefined;
+
 /** `web`, `pod/web`; undefined when it is no such thing. */
 export function parseTarget(text: string, namespace: string): Target | undefined {
   const parts = text.split('/');

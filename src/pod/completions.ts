@@ -46,12 +46,14 @@ function isCompletion(value: unknown): value is Completion {
 
 export class Completions {
   #byKey = new Map<KeyText, Completion>();
+  /** On their way to the card; forgotten meanwhile, they are not taken up. */
+  #writing = new Map<KeyText, Completion>();
 
   constructor(private readonly deps: CompletionsDeps) {}
 
   /** Reads all entries. One that cannot be read is logged and left out: its pod may run once more, the others do not. */
   async load(): Promise<void> {
-    for (const entry of await this.deps.store.list(prefix)) {
+    for (const entry of await this.#list()) {
       try {
         const value = await this.deps.store.get(entry);
         if (isCompletion(value)) this.#byKey.set(value.key, value);
@@ -93,6 +95,7 @@ export class Completions {
   /** The object was removed, or a person asked for another run. */
   async forget(key: KeyText): Promise<void> {
     this.#byKey.delete(key);
+    this.#writing.delete(key);
     await this.deps.store.remove(prefix + key);
   }
 
@@ -102,7 +105,21 @@ export class Completions {
   }
 
   async #put(completion: Completion): Promise<void> {
-    await this.deps.store.put(prefix + completion.key, completion);
-    this.#byKey.set(completion.key, completion);
+    const { key } = completion;
+    this.#writing.set(key, completion);
+    await this.deps.store.put(prefix + key, completion);
+    if (this.#writing.get(key) !== completion) return;
+    this.#writing.delete(key);
+    this.#byKey.set(key, completion);
+  }
+
+  /** An unreadable card never stops the agent. */
+  async #list(): Promise<readonly string[]> {
+    try {
+      return await this.deps.store.list(prefix);
+    } catch (error) {
+      this.deps.log.error({ error }, 'completion records cannot be listed');
+      return [];
+    }
   }
 }

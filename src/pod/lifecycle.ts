@@ -2,7 +2,7 @@
 /**
  * The life of one pod instance: sync → terminating → terminated → finished, never backwards, as a record and its transitions.
  * Mirrors kubelet v1.32 pod_workers.go (facts 3), with these differences: every instance has a UID of its own that never comes back, so
- * there is no restart request; an instance that never started and is ended just vanishes; what the runtime still has of the same full
+ * there is no restart request; an instance that never started and is ended vanishes, if the runtime has nothing of it; what the runtime still has of the same full
  * name counts as a predecessor; only `create` begins a life.
  */
 import type { DesiredPod } from '../api/desired.ts';

@@ -58,6 +58,8 @@ export interface PodWorkersDeps extends StepDeps {
    * first. 'unknown': the runtime was not listed yet, so nobody starts; a later wish asks again. Left out: only workers count.
    */
   readonly predecessors?: (desired: DesiredPod) => readonly RuntimePod[] | 'unknown';
+  /** The runtime has, or may have, something alive of an instance that has not begun here: an earlier agent began it. Left out: never. */
+  readonly mayLive?: (uid: PodUid) => boolean;
 }
 
 interface Worker {
@@ -179,7 +181,14 @@ export class PodWorkers {
       case 'later':
         return;
       case 'never':
-        this.#vanish(uid, worker);
+        if (this.deps.mayLive?.(uid) !== true) {
+          this.#vanish(uid, worker);
+          return;
+        }
+        // with its manifest at hand it ends like any other, and is told so
+        worker.record = { ...worker.record, observedRuntime: true };
+        worker.working = true;
+        worker.done = this.#work(uid, worker);
         return;
       case 'yes':
         worker.working = true;

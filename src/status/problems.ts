@@ -2,20 +2,14 @@
 /** Problems as they are told: with their place, without values that are nobody's business, and not more than a broker takes. */
 import type { Problem } from '../api/objects.ts';
 import type { FileBody, SyncBody, ToldProblem } from '../api/payloads.ts';
-import { withoutValue } from '../api/problems.ts';
+import { problemText, withoutValue } from '../api/problems.ts';
 import { cutText, jsonBytes } from './told.ts';
-
-const place = ({ file, line, column }: Problem): string => [file, line, column].filter((part) => part !== undefined).join(':');
 
 /** The first of a source's problems in one line, and how many more; else the source's own words. */
 export function firstProblem(source: { readonly problems: readonly Problem[]; readonly message: string }): string {
   const [first, ...more] = source.problems;
   if (first === undefined) return source.message;
-  const p = toldProblem(first, true);
-  const where = [place(first), first.path].filter((part) => part !== '').join(' ');
-  const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
-  const nearest = p.nearest === undefined ? '' : `; did you mean ${p.nearest}?`;
-  return `${where}${where === '' ? '' : ': '}expected ${p.expected}, got ${p.got}${nearest}${rest}`;
+  return `${problemText(toldProblem(first, true))}${more.length === 0 ? '' : ` (and ${more.length} more)`}`;
 }
 
 /** `secret`: the object is a Secret, or may be one. */

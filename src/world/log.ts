@@ -3,6 +3,7 @@
  * Door of pino. Written synchronously to stderr: a log line is never lost to a crash, and a quiet agent writes none.
  */
 import { pino } from 'pino';
+import { harmless } from './terminal.ts';
 
 export interface Log {
   debug(nouns: object, sentence: string): void;
@@ -28,10 +29,13 @@ const levelNames: Readonly<Record<string, string>> = { '20': 'DEBUG', '30': 'INF
 /** One line of text for a person: time, level, sentence, then the nouns as key=value. `journal` leaves time and level to journald. */
 export function formatLine(json: string, format: 'text' | 'journal'): string {
   const { level, time, msg, ...nouns } = JSON.parse(json) as Record<string, unknown>;
-  const rest = Object.entries(nouns).map(([k, v]) => ` ${k}=${typeof v === 'string' && !/[\s"=]/.test(v) ? v : JSON.stringify(v)}`);
+  const rest = Object.entries(nouns).map(
+    ([k, v]) => ` ${k}=${typeof v === 'string' && v !== '' && !/[\s"=]/.test(v) ? v : JSON.stringify(v)}`,
+  );
   const head =
     format === 'journal' ? `<${journalPriority[String(level)] ?? 6}>` : `${String(time).slice(11, 23)} ${levelNames[String(level)] ?? ''} `;
-  return `${head}${msg}${rest.join('')}\n`;
+  // nothing that others wrote may begin a line of its own or speak to the terminal
+  return `${head}${harmless(`${msg}${rest.join('')}`)}\n`;
 }
 
 /** The agent's log on stderr and a way to change its level while running (SIGHUP). */
@@ -54,8 +58,11 @@ export function createLog(options: LogOptions, write: (line: string) => void): {
   };
 }
 
-/** An error and its causes in one line. */
+/** An error and its causes in one line; a cause that only says the same in its own wrapping adds nothing. */
 export function describeError(e: unknown): string {
   if (!(e instanceof Error)) return String(e);
-  return e.cause === undefined ? e.message : `${e.message}: ${describeError(e.cause)}`;
+  if (e.cause === undefined) return e.message;
+  const cause = describeError(e.cause);
+  if (e.message === '') return cause;
+  return cause.includes(e.message) ? e.message : `${e.message}: ${cause}`;
 }

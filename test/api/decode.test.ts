@@ -31,7 +31,7 @@ test('what is no object, and kinds nobody runs, are refused by name with the kin
   for (const [kind, meant] of table) {
     const problem = only(decode({ ...rawPod(), kind }), 'kind');
     assert.equal(problem.nearest, meant, String(kind));
-    assert.equal(problem.expected, 'Pod, ConfigMap, Secret');
+    assert.equal(problem.expected, 'one of Pod, ConfigMap, Secret');
   }
   assert.equal(only(decode({ ...rawPod(), apiVersion: 'apps/v1' }), 'apiVersion').nearest, 'v1');
   const { apiVersion: _, ...without } = rawPod();
@@ -115,13 +115,13 @@ test('each wrong type is told with what was expected', () => {
       'spec.containers[0].ports[0].containerPort',
       'a whole number from -2147483648 to 2147483647',
     ],
-    [rawPod({}, { ports: [{}] }), 'spec.containers[0].ports[0].containerPort', 'a value, it is required'],
+    [rawPod({}, { ports: [{}] }), 'spec.containers[0].ports[0].containerPort', 'a value (it is required)'],
     [rawPod({ terminationGracePeriodSeconds: Number.NaN }), 'spec.terminationGracePeriodSeconds', 'a whole number'],
     [rawPod({ securityContext: [] }), 'spec.securityContext', 'a mapping'],
     [rawPod({}, {}, { labels: ['a'] }), 'metadata.labels', 'a mapping'],
-    [rawPod({}, { image: undefined }), 'spec.containers[0].image', 'a value, it is required'],
-    [rawPod({}, { image: null }), 'spec.containers[0].image', 'a value, it is required'],
-    [rawPod({}, {}, { name: null }), 'metadata.name', 'a value, it is required'],
+    [rawPod({}, { image: undefined }), 'spec.containers[0].image', 'a value (it is required)'],
+    [rawPod({}, { image: null }), 'spec.containers[0].image', 'a value (it is required)'],
+    [rawPod({}, {}, { name: null }), 'metadata.name', 'a value (it is required)'],
     [rawPod({ restartPolicy: 'never' }), 'spec.restartPolicy', 'one of Always, OnFailure, Never'],
     [rawPod({}, { imagePullPolicy: 7 }), 'spec.containers[0].imagePullPolicy', 'one of Always, Never, IfNotPresent'],
     [
@@ -134,8 +134,8 @@ test('each wrong type is told with what was expected', () => {
       'spec.containers[0].resources.limits[cpu]',
       'a quantity such as 100m, 0.5 or 64Mi',
     ],
-    [{ ...rawPod(), spec: undefined }, 'spec', 'a value, it is required'],
-    [{ ...rawPod(), metadata: undefined }, 'metadata', 'a value, it is required'],
+    [{ ...rawPod(), spec: undefined }, 'spec', 'a value (it is required)'],
+    [{ ...rawPod(), metadata: undefined }, 'metadata', 'a value (it is required)'],
   ];
   for (const [raw, path, expected] of table) assert.equal(only(decode(raw), path).expected, expected, path);
 });

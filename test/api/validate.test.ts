@@ -12,6 +12,8 @@ test('names have the form Kubernetes asks for', () => {
     [rawPod({}, {}, { name: '-a' }), 'metadata.name'],
     [rawPod({}, {}, { name: long(254) }), 'metadata.name'],
     [rawPod({}, {}, { name: '' }), 'metadata.name'],
+    // with its namespace it names the folder of its logs
+    [rawPod({}, {}, { name: [long(60), long(60), long(60), long(30)].join('.') }), 'metadata.name'],
     [rawPod({}, {}, { namespace: 'a.b' }), 'metadata.namespace'],
     [rawPod({}, {}, { namespace: long(64) }), 'metadata.namespace'],
     [rawPod({}, { name: 'a.b' }), 'spec.containers[0].name'],
@@ -26,6 +28,7 @@ test('names have the form Kubernetes asks for', () => {
     [rawPod({}, {}, { annotations: { 'podsched.dev/crash-backoff': '1m,1s' } }), 'metadata.annotations[podsched.dev/crash-backoff]'],
   ];
   for (const [raw, path] of table) only(decode(raw), path);
+  pod(rawPod({}, {}, { name: [long(60), long(60), long(60), long(27)].join('.') }));
   pod(
     rawPod(
       { hostname: 'gw' },

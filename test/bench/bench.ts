@@ -2,8 +2,8 @@
  * What is promised, measured in one run on this machine: a private containerd, a private mosquitto, the real bundle. Times are judged
  * only as ratios to the same CRI calls made by hand in the same run. `--quick`: fewer repeats. Prints a table, writes bench.json.
  */
-import { mkdirSync, readFileSync } from 'node:fs';
-import { cpus, totalmem } from 'node:os';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { CriRuntime } from '../../src/cri/runtime.ts';
@@ -30,6 +30,9 @@ async function takeDown(): Promise<void> {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void takeDown().then(() => process.exit(130)));
 
+const [load = 0] = loadavg();
+if (load > cpus().length) say(`the machine is busy (load ${load.toFixed(1)} on ${cpus().length} CPUs): take the figures with salt`);
+
 try {
   say('starting containerd, mosquitto and the agent');
   const bed = await startBed({ name: 'bench' });
@@ -41,7 +44,10 @@ try {
   undo.push(() => broker.stop());
   const watcher = await watchTopics(broker.url);
   undo.push(() => watcher.end());
-  const agent = await startAgent(bed, { servers: [broker.url], nodeName: 'bench' });
+  // on a node runDir is a tmpfs (/run), and what is written there wears no card
+  const runDir = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : bed.dir, 'podsched-bench-run-'));
+  undo.push(async () => rmSync(runDir, { recursive: true, force: true }));
+  const agent = await startAgent(bed, { servers: [broker.url], nodeName: 'bench', config: { runDir } });
   undo.push(() => agent.remove());
   await watcher
     .until(agent.topic('online'), (v) => (v as { state?: string } | undefined)?.state === 'online', 20_000)
@@ -51,10 +57,8 @@ try {
   const bench = new Bench({ bed, runtime, watcher, agent }, settings);
   say('start → online');
   await bench.startToOnline();
-  say(`raw CRI calls, ${settings.repeats} times`);
-  const raw = await bench.rawCalls();
-  say(`one pod in, edited, out, ${settings.repeats} times`);
-  await bench.onePod(raw);
+  say(`one pod in, edited, out, ${settings.repeats} times, and the same by raw CRI calls in turns`);
+  await bench.onePod();
   say(`25 pods at once, ${settings.rounds} times`);
   await bench.manyPods();
   say(`20 quiet pods: settling for ${settings.settleMs / 1000} s, then watching for ${settings.idleMs / 1000} s`);
@@ -66,6 +70,7 @@ try {
     node: process.version,
     machine: {
       cpus: cpus().length,
+      loadBefore: load,
       model: cpus()[0]?.model,
       memoryBytes: totalmem(),
       kernel: readFileSync('/proc/sys/kernel/osrelease', 'utf8').trim(),

@@ -5,7 +5,7 @@ import type { Agent } from '../device/agent.ts';
 import type { Bed } from '../device/bed.ts';
 import { sleep } from '../device/process.ts';
 import type { Watcher } from '../device/watcher.ts';
-import { processBooks, type Spread, spread, timed, wallMs } from './measure.ts';
+import { processBooks, spread, timed, wallMs } from './measure.ts';
 import { manifest, type PodShape, type RawPod, rawReplace, rawStart, rawStop } from './pods.ts';
 import { type Row, row } from './report.ts';
 
@@ -27,6 +27,14 @@ interface Told {
   readonly phase: string | undefined;
   readonly containerId: string;
   readonly ready: boolean;
+}
+
+/** How long each part of one pod's life took, in ms. */
+interface Life {
+  readonly started: number;
+  readonly running: number;
+  readonly replaced: number;
+  readonly stopped: number;
 }
 
 /** What a pod topic says, cut to what is measured. */
@@ -87,82 +95,74 @@ export class Bench {
     this.rows.push(row('start → online', spread(times), { budget: { of: 'value', limit: 1000 } }));
   }
 
-  async rawCalls(): Promise<{ start: Spread; stop: Spread; replace: Spread; deafStop: Spread }> {
-    const start: number[] = [];
-    const stop: number[] = [];
-    const replace: number[] = [];
-    const deafStop: number[] = [];
-    for (let i = 0; i <= this.settings.repeats; i++) {
-      let pod: RawPod | undefined;
-      const started = await timed(async () => {
-        pod = await rawStart(this.world.runtime, this.#rawDir, `raw-${i}`);
-      });
-      const first = pod as unknown as RawPod;
-      await sleep(300); // until the shell listens to TERM; the agent's pods get the same time
-      const replaced = await timed(async () => {
-        pod = await rawReplace(this.world.runtime, first, { image: 'localhost/busybox:2' });
-      });
-      await sleep(300);
-      const stopped = await timed(() => rawStop(this.world.runtime, pod as unknown as RawPod, 1));
-      await this.world.runtime.removeSandbox(first.sandbox);
-      if (i === 0) continue; // everything is warm from here on
-      start.push(started);
-      replace.push(replaced);
-      stop.push(stopped);
-    }
-    for (let i = 0; i < 3; i++) {
-      const pod = await rawStart(this.world.runtime, this.#rawDir, `deaf-${i}`, { ignoresTerm: true });
-      deafStop.push(await timed(() => rawStop(this.world.runtime, pod, 2)));
-      await this.world.runtime.removeSandbox(pod.sandbox);
-    }
-    return { start: spread(start), stop: spread(stop), replace: spread(replace), deafStop: spread(deafStop) };
+  /** The same life by hand: started, its container replaced, stopped. The sleeps give the shell time to listen to TERM, as below. */
+  async #rawLife(name: string, deaf: boolean): Promise<Life> {
+    const { runtime } = this.world;
+    const start = performance.now();
+    const pod = await rawStart(runtime, this.#rawDir, name, { ignoresTerm: deaf });
+    const started = performance.now() - start;
+    await sleep(300);
+    let now = pod;
+    const replaced = deaf
+      ? Number.NaN
+      : await timed(async () => {
+          now = await rawReplace(runtime, pod, { image: 'localhost/busybox:2' });
+        });
+    await sleep(300);
+    const stopped = await timed(() => rawStop(runtime, now, deaf ? 2 : 1)); // the kubelet gives no less than 2 s
+    await runtime.removeSandbox(pod.sandbox);
+    return { started, running: started, replaced, stopped };
   }
 
-  /** Dropped → running → told; edited → replaced; removed → gone: each pod goes through all three. */
-  async onePod(raw: Awaited<ReturnType<Bench['rawCalls']>>): Promise<void> {
-    const running: number[] = [];
-    const toldRunning: number[] = [];
-    const edited: number[] = [];
-    const gone: number[] = [];
+  /** A pod's life by manifest and MQTT: dropped in, edited, removed. */
+  async #agentLife(name: string, deaf: boolean): Promise<Life> {
+    const { agent, watcher, bed } = this.world;
+    const wall = wallMs();
+    const start = performance.now();
+    const first = await this.#drop(name, { ignoresTerm: deaf });
+    const started = performance.now() - start;
+    const { startedAt } = await bed.cri.containerStatus(first.containerId.replace(/^containerd:\/\//, ''));
+    await sleep(300);
+    const replaced = deaf
+      ? Number.NaN
+      : await timed(async () => {
+          agent.drop(`${name}.yaml`, manifest(name, { image: 'localhost/busybox:2' }));
+          await watcher.until(this.#topic(name), (v) => told(v).ready && told(v).containerId !== first.containerId, 60_000);
+        });
+    await sleep(300);
+    const stopped = await timed(() => this.#remove(name));
+    return { started, running: Number(startedAt / 1000n) / 1000 - wall, replaced, stopped };
+  }
+
+  /** One pod at a time, by hand and by the agent in turns: what else the machine does meanwhile is fair to both. */
+  async onePod(): Promise<void> {
+    const raw: Life[] = [];
+    const own: Life[] = [];
     for (let i = 0; i <= this.settings.repeats; i++) {
-      const name = `one-${i}`;
-      const wall = wallMs();
-      let first: Told | undefined;
-      const toldMs = await timed(async () => {
-        first = await this.#drop(name);
-      });
-      const id = (first?.containerId ?? '').replace(/^containerd:\/\//, '');
-      const startedAt = Number((await this.world.bed.cri.containerStatus(id)).startedAt / 1000n) / 1000;
-      await sleep(300); // the pod settles: what is measured next is the edit alone
-      const editMs = await timed(async () => {
-        this.world.agent.drop(`${name}.yaml`, manifest(name, { image: 'localhost/busybox:2' }));
-        await this.world.watcher.until(this.#topic(name), (v) => told(v).ready && told(v).containerId !== first?.containerId, 60_000);
-      });
-      await sleep(300);
-      const goneMs = await timed(() => this.#remove(name));
-      if (i === 0) continue;
-      running.push(startedAt - wall);
-      toldRunning.push(toldMs);
-      edited.push(editMs);
-      gone.push(goneMs);
+      const lives = [await this.#rawLife(`raw-${i}`, false), await this.#agentLife(`one-${i}`, false)] as const;
+      if (i === 0) continue; // everything is warm from here on
+      raw.push(lives[0]);
+      own.push(lives[1]);
     }
-    const deaf: number[] = [];
+    const rawDeaf: Life[] = [];
+    const ownDeaf: Life[] = [];
     for (let i = 0; i < 3; i++) {
-      await this.#drop(`deaf-${i}`, { ignoresTerm: true });
-      await sleep(200);
-      deaf.push(await timed(() => this.#remove(`deaf-${i}`)));
+      rawDeaf.push(await this.#rawLife(`raw-deaf-${i}`, true));
+      ownDeaf.push(await this.#agentLife(`deaf-${i}`, true));
     }
+    const of = (lives: readonly Life[], what: keyof Life) => spread(lives.map((l) => l[what]));
+    const floor = (lives: readonly Life[], what: keyof Life) => of(lives, what).median;
     this.rows.push(
-      row('raw CRI: sandbox, create, start', raw.start),
-      row('renamed in → running', spread(running), { floor: raw.start.median, kubelet: '177 ms, 1.35 ×' }),
-      row('renamed in → told Running', spread(toldRunning), {
-        floor: raw.start.median,
+      row('raw CRI: sandbox, create, start', of(raw, 'started')),
+      row('renamed in → running', of(own, 'running'), { floor: floor(raw, 'started'), kubelet: '177 ms, 1.35 ×' }),
+      row('renamed in → told Running', of(own, 'started'), {
+        floor: floor(raw, 'started'),
         budget: { of: 'ratio', limit: 1.5 },
         kubelet: '655 ms, 5.0 ×',
       }),
-      row('edited → replaced and told', spread(edited), { floor: raw.replace.median, kubelet: 'whole pod, ≤ 15 s' }),
-      row('removed → told gone', spread(gone), { floor: raw.stop.median }),
-      row('removed → told gone, deaf to TERM', spread(deaf), { floor: raw.deafStop.median, kubelet: '2095 ms' }),
+      row('edited → replaced and told', of(own, 'replaced'), { floor: floor(raw, 'replaced'), kubelet: 'whole pod, ≤ 15 s' }),
+      row('removed → told gone', of(own, 'stopped'), { floor: floor(raw, 'stopped') }),
+      row('removed → told gone, deaf to TERM', of(ownDeaf, 'stopped'), { floor: floor(rawDeaf, 'stopped'), kubelet: '2095 ms' }),
     );
   }
 

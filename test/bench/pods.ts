@@ -61,13 +61,14 @@ export async function rawStart(runtime: CriRuntime, dir: string, name: string, s
 
 /** StopContainer by grace, then StopPodSandbox: the floor of "manifest removed → gone". */
 export async function rawStop(runtime: CriRuntime, pod: RawPod, graceSeconds: number): Promise<void> {
-  await runtime.stopContainer(pod.container, graceSeconds);
+  // containerd 1.6 fails the call when the container ends just as it is asked ("ttrpc: closed"); stopping the sandbox makes sure
+  await runtime.stopContainer(pod.container, graceSeconds).catch(() => {});
   await runtime.stopSandbox(pod.sandbox);
 }
 
 /** StopContainer, CreateContainer, StartContainer in the same sandbox: the floor of "edited → replaced". */
 export async function rawReplace(runtime: CriRuntime, pod: RawPod, shape: PodShape): Promise<RawPod> {
-  await runtime.stopContainer(pod.container, 1);
+  await runtime.stopContainer(pod.container, 1).catch(() => runtime.stopContainer(pod.container, 1));
   const container = await runtime.createContainer(pod.sandbox, rawContainer(pod.config, shape, 1), pod.config);
   await runtime.startContainer(container);
   return { ...pod, container };

@@ -9,7 +9,7 @@ import { parseDocuments } from '../../src/config/yaml.ts';
 import type { AgentView } from '../../src/operations/agentView.ts';
 import { startServer } from '../../src/server/server.ts';
 import { silentLog } from '../../src/world/log.ts';
-import { agentView, cs, event, nowMs, ready, sync, told, waiting } from '../operations/view.ts';
+import { agentView, cs, event, fileStatus, nowMs, ready, sync, told, waiting } from '../operations/view.ts';
 
 interface Result {
   readonly code: number;
@@ -82,6 +82,33 @@ test('one object, a list, names: as JSON and as YAML', () =>
     assert.equal(JSON.parse((await run('get', 'pods', '-n', 'nowhere', '-o', 'json')).out).items.length, 0);
   }));
 
+test('several are listed by name, and one that is not there ends with 3', () =>
+  withAgent(agentView(), async (run) => {
+    assert.equal((await run('get', 'pods', 'web', 'cam', '-A', '-o', 'name')).out, 'pod/web\npod/cam\n');
+    assert.match((await run('get', 'pods', 'web', 'mac', '-A')).err, /pod "mac" not found/);
+    assert.match((await run('get', 'events', 'nobody')).err, /^No events found in namespace default\.\n$/);
+  }));
+
+test('no name that a refused manifest or a file brings speaks to the terminal', () =>
+  withAgent(
+    agentView({
+      sync: () => [sync('ev\u001b[31mil', { phase: 'Refused', reason: 'Invalid' })],
+      files: () => [fileStatus('a\u001b[2J\nb.yaml', [{ path: '', file: 'x', expected: 'YAML', got: 'no' }])],
+    }),
+    async (run) => {
+      for (const args of [
+        ['get', 'pods'],
+        ['get', 'files'],
+        ['get', 'files', '-o', 'name'],
+        ['why', 'ev\u001b[31mil'],
+        ['get', 'pods', 'e\u001b[m'],
+      ]) {
+        const { out, err } = await run(...args);
+        assert.ok(!`${out}${err}`.includes('\u001b'), args.join(' '));
+      }
+    },
+  ));
+
 test('events and files are listed', () =>
   withAgent(agentView(), async (run) => {
     assert.match(
@@ -136,6 +163,9 @@ test('usage mistakes end with 2, and say what was meant', async () => {
     [['get'], /missing required argument 'kind'/],
     [['get', 'pdos'], /there is no kind "pdos"[\s\S]*did you mean pods\?/],
     [['get', 'constructor'], /there is no kind/],
+    [['get', 'nodes'], /pods, events and files can be listed$/m],
+    [['describe', 'pod'], /which one\? podsched describe pod NAME/],
+    [['describe', 'node', 'pi-07'], /node\/pi-07: pods can be described/],
     [['get', 'pods', '-o', 'xml'], /json, yaml, wide, name/],
     [['get', 'pods', '--al-namespaces'], /Did you mean --all-namespaces\?/],
     [['describe', 'secret', 'x'], /pods can be described/],

@@ -103,6 +103,10 @@ test('a wrong configuration without a good one ends with 2 and lists every mista
 
 test('usage mistakes, and a file that is not there, end with 2', async () => {
   assert.equal(await start(['now']).code, 2);
+  write(`stateDir: ${dir}/state\nnodeNam: x\n`);
+  const running = start(['now', '--config', file, '--maxPods=many']);
+  assert.equal(await running.code, 2);
+  assert.equal(running.state.log.trim().split('\n').length, 3, 'arguments, flags and file at once');
   assert.equal(await start(['--config', join(dir, 'none.yaml'), `--stateDir=${dir}/state`]).code, 2);
 });
 

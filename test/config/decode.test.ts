@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { problemText } from '../../src/api/problems.ts';
 import { type DecodedFile, decodeFile } from '../../src/config/decode.ts';
 import { isManifestName } from '../../src/config/names.ts';
-import { describeProblem } from '../../src/config/reports.ts';
 import { configMap, pod } from './builders.ts';
 
 const decode = (content: string | Uint8Array, strict = false): DecodedFile => {
@@ -12,7 +12,7 @@ const decode = (content: string | Uint8Array, strict = false): DecodedFile => {
 const first = (content: string | Uint8Array): string => {
   const [problem] = decode(content).problems;
   assert.ok(problem);
-  return describeProblem(problem);
+  return problemText(problem);
 };
 
 test('B10: invalid UTF-8 is refused with its line, UTF-16 by its name; BOM and CRLF are read', () => {
@@ -35,10 +35,24 @@ test('B10: an alias bomb, 50 MB and a file that could not be read are refused by
   assert.equal(file.whole, false);
 });
 
+test('what is refused names misspelt fields too, in the order of the file', () => {
+  const file = decode(
+    'apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: c\n    imag: x\n  restartPolicy: Often\n',
+  );
+  assert.deepEqual(
+    file.problems.map((p) => [p.line, p.path, p.nearest]),
+    [
+      [6, 'spec.containers[0].image', undefined],
+      [7, 'spec.containers[0].imag', 'image'],
+      [8, 'spec.restartPolicy', undefined],
+    ],
+  );
+});
+
 test('B3: a second image or env is refused with both lines, and the pod it is about is known', () => {
   const file = decode(`${pod('web')}    image: x\n`);
   assert.equal(
-    describeProblem(file.problems[0] ?? { path: '', expected: '', got: '' }),
+    problemText(file.problems[0] ?? { path: '', expected: '', got: '' }),
     'x.yaml:9:5: spec.containers[0].image: expected each key once, got twice: line 8 and line 9',
   );
   assert.deepEqual(file.refusedKeys, ['Pod/default/web']);

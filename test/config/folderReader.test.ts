@@ -8,6 +8,7 @@ import { after, test } from 'node:test';
 import { FsFolderReader } from '../../src/config/folderReader.ts';
 import { systemClock } from '../../src/world/clock.ts';
 import type { FolderListing } from '../../src/world/folder.ts';
+import { FakeClock } from '../fakes/fakeClock.ts';
 
 const roots: string[] = [];
 const folder = async (): Promise<string> => {
@@ -194,6 +195,56 @@ test('a burst of events is one tick after 20 quiet ms; events without end tick o
   assert.ok(w.state.ticks - before >= 2, 'a writer without end does not silence the others');
   w.stop();
 });
+
+const waits: readonly [string, readonly (readonly ['rename' | 'change', string])[], number][] = [
+  ['a file moved in is whole: 5 ms', [['rename', 'whole.yaml']], 5],
+  ['a file removed: 5 ms', [['rename', 'gone.yaml']], 5],
+  ['a file made and not written yet: 20 ms', [['rename', 'empty.yaml']], 20],
+  ['a file being written: 20 ms', [['change', 'whole.yaml']], 20],
+  [
+    'written, and another moved in after it: 20 ms',
+    [
+      ['change', 'whole.yaml'],
+      ['rename', 'whole.yaml'],
+    ],
+    20,
+  ],
+  ['a link made by git-sync or a ConfigMap mount: 5 ms', [['rename', '..data']], 5],
+  [
+    'what is no manifest is written and then moved: 5 ms',
+    [
+      ['change', '.new'],
+      ['rename', '.new'],
+      ['rename', 'whole.yaml'],
+    ],
+    5,
+  ],
+];
+for (const [claim, events, ms] of waits) {
+  test(`the folder is read when it was quiet: ${claim}`, async () => {
+    const dir = await folder();
+    await writeFile(join(dir, 'whole.yaml'), 'x');
+    await writeFile(join(dir, 'empty.yaml'), '');
+    let happens: (type: 'rename' | 'change', name: string) => void = () => {};
+    const watch = ((_: string, listener: typeof happens) => {
+      happens = listener;
+      return { on: () => {}, close: () => {} };
+    }) as unknown as typeof fsWatch;
+    const clock = new FakeClock();
+    const stop = new AbortController();
+    let ticks = 0;
+    const tick = () => {
+      ticks++;
+    };
+    new FsFolderReader(dir, { clock, pollMs: () => 60_000, watch }).watch(tick, () => {}, stop.signal);
+    for (const event of events) happens(...event);
+    await clock.advance(ms - 1);
+    assert.equal(ticks, 0);
+    await clock.advance(1);
+    assert.equal(ticks, 1);
+    stop.abort();
+  });
+}
 
 test('A1: vim -c :wq twenty times: what is read is always the file, never its absence', async () => {
   const dir = await folder();

@@ -1,4 +1,4 @@
-/** The real agent as a user runs it: the built bundle with the two V8 flags, in folders of its own, ended only by its pid. */
+/** The real agent as a user runs it: the built bundle through the installed wrapper (its V8 flags), in folders of its own, ended only by its pid. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -8,8 +8,8 @@ import { type Daemon, type RunResult, run, startDaemon } from './process.ts';
 
 const bundle = new URL('../../bundle/podsched.cjs', import.meta.url).pathname;
 
-/** Without them Node's heap grows to twice its size; the installed command passes them too. */
-export const nodeFlags = ['--max-semi-space-size=1', '--optimize-for-size'] as const;
+/** The `podsched` command of an installation; it becomes the node process (same pid). */
+const command = new URL('../../systemd/podsched', import.meta.url).pathname;
 
 export interface AgentOptions {
   /** `mqtt.servers`; absent: no MQTT. */
@@ -20,8 +20,6 @@ export interface AgentOptions {
   /** More arguments for `podsched run`. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Instead of `nodeFlags`, to try others. */
-  readonly flags?: readonly string[];
   /** False: folders and configuration are made, the agent is not started yet. */
   readonly started?: boolean;
 }
@@ -68,6 +66,7 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
   const at = (name: string) => join(dir, name);
   const nodeName = o.nodeName ?? 'test-node';
   const { mqtt, ...config } = o.config ?? {};
+  const runDir = typeof config.runDir === 'string' ? config.runDir : at('run');
   mkdirSync(at('manifests'), { mode: 0o700 });
   writeFileSync(
     at('podsched.yaml'),
@@ -78,15 +77,14 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
       containerRuntimeEndpoint: bed.endpoint,
       staticPodPath: at('manifests'),
       stateDir: at('state'),
-      runDir: at('run'),
+      runDir,
       podLogsDir: at('logs'),
       ...(o.servers === undefined ? {} : { mqtt: { servers: o.servers, ...mqtt } }),
       ...config,
     }),
     { mode: 0o600 },
   );
-  const env = { ...process.env, ...o.env };
-  const invoke = (...args: string[]) => [...(o.flags ?? nodeFlags), bundle, ...args];
+  const env = { ...process.env, PODSCHED_BUNDLE: bundle, ...o.env };
   let daemon: Daemon | undefined;
   let written = 0;
   const agent: Agent = {
@@ -94,9 +92,9 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     nodeName,
     manifests: at('manifests'),
     stateDir: at('state'),
-    runDir: at('run'),
+    runDir,
     podLogsDir: at('logs'),
-    socket: at('run/podsched.sock'),
+    socket: join(runDir, 'podsched.sock'),
     configFile: at('podsched.yaml'),
     get pid() {
       return daemon?.pid ?? 0;
@@ -105,7 +103,7 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     exited: async () => (await daemon?.exited) ?? 0,
     start: () => {
       if (daemon?.running() === true) return;
-      daemon = startDaemon(process.execPath, invoke('run', '--config', at('podsched.yaml'), ...(o.args ?? [])), {
+      daemon = startDaemon(command, ['run', '--config', at('podsched.yaml'), ...(o.args ?? [])], {
         logFile: at('agent.log'),
         env,
       });
@@ -127,7 +125,7 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     },
     removeManifest: (file) => rmSync(join(agent.manifests, file)),
     topic: (rest) => `podsched/v1/nodes/${nodeName}/${rest}`,
-    cli: (...args) => run(process.execPath, invoke(...args), { env: { ...env, PODSCHED_RUN_DIR: at('run') } }),
+    cli: (...args) => run(command, args, { env: { ...env, PODSCHED_RUN_DIR: runDir } }),
     get: (path) =>
       new Promise((resolve, reject) => {
         const req = request({ socketPath: agent.socket, path, timeout: 10_000 }, (res) => {

@@ -1,22 +1,27 @@
 /** Every way a manifest can be wrong, on the real agent: it is told where and how, and the pod of the last good text goes on untouched. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmdirSync, unlinkSync, writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import type { FileStatus, ToldProblem } from '../../src/api/payloads.ts';
 import { type Lab, startLab } from './lab.ts';
 import { manifest, pod } from './manifest.ts';
 import { agreed, footprint, gone, type Seen, toldPod, toldSync } from './truth.ts';
 
 let lab: Lab;
-let good: Seen;
 before(async () => {
   lab = await startLab('bad', { config: { fileCheckFrequency: '1s' } });
-  lab.agent.drop('web.yaml', text);
-  good = await agreed(lab, 'web', (p, s) => p.status.phase === 'Running' && s.reason === 'Ready');
 });
 after(() => lab.stop());
+
+/** Each mistake has a pod of its own: `web` in these texts stands for its name. */
+const named = (of: string | Buffer, name: string): string | Buffer =>
+  typeof of === 'string' ? of.replace('name: web', `name: ${name}`) : of;
+const start = async (name: string): Promise<Seen> => {
+  lab.agent.drop(`${name}.yaml`, String(named(text, name)));
+  return await agreed(lab, name, (p, s) => p.status.phase === 'Running' && s.reason === 'Ready', 60_000);
+};
 
 const text = `apiVersion: v1
 kind: Pod
@@ -97,7 +102,7 @@ const wrongs: readonly Wrong[] = [
   {
     what: 'a memory limit in millibytes',
     text: addToContainer('resources: {limits: {memory: 64m}}'),
-    path: 'spec.containers[0].resources.limits.memory',
+    path: 'spec.containers[0].resources.limits[memory]',
     line: 9,
     says: /Mi/,
   },
@@ -108,83 +113,78 @@ const wrongs: readonly Wrong[] = [
     line: 11,
     says: /main/,
   },
-  { what: 'an alias that nobody set', text: addToSpec('hostname: *nobody'), path: '', line: 6, says: /nobody/ },
+  { what: 'an alias that nobody set', text: addToSpec('hostname: *nobody'), path: 'spec.hostname', line: 6, says: /nobody/ },
   { what: 'bytes that are no text', text: Buffer.from([0xff, 0x00, 0x80, 0x0a]), path: '', line: 1, says: /UTF/ },
   { what: 'a control character', text: swap('main', '"ma\u0001in"'), path: '', line: 8, says: /control/ },
   { what: 'more than a MiB', text: `${text}#${'x'.repeat(1 << 20)}\n`, path: '', says: /1048576|MiB/ },
 ];
 
-const fileTopic = () => lab.agent.topic('sync/_files/web~2eyaml');
-const toldFile = () => lab.watcher.values.get(fileTopic()) as FileStatus | undefined;
+const toldFile = (name: string) => lab.watcher.values.get(lab.agent.topic(`sync/_files/${name}~2eyaml`)) as FileStatus | undefined;
 const problems = (status: { readonly problems: readonly ToldProblem[] } | undefined) => status?.problems ?? [];
-const fits = (w: Wrong, p: ToldProblem): boolean =>
+const fits = (w: Wrong, file: string, p: ToldProblem): boolean =>
   p.path === w.path &&
-  p.file === 'web.yaml' &&
+  p.file === file &&
   (w.line === undefined || p.line === w.line) &&
   (w.column === undefined || p.column === w.column) &&
   w.says.test(JSON.stringify(p));
 
-const untouched = async () => {
-  const now = await agreed(lab, 'web', (p) => p.status.phase === 'Running');
+const untouched = async (good: Seen) => {
+  const now = await agreed(lab, good.pod.metadata.name, (p) => p.status.phase === 'Running');
   assert.equal(now.pod.metadata.uid, good.pod.metadata.uid);
   assert.deepEqual(footprint(now.shown), footprint(good.shown));
   assert.deepEqual(now.pod.status, good.pod.status);
 };
 
-for (const wrong of wrongs) {
-  test(`${wrong.what}: told with its place in the file's topic, in sync and as an event; the last good pod stays`, async () => {
-    const from = lab.watcher.heard.length;
-    writeFileSync(join(lab.agent.dir, 'next'), wrong.text);
-    execFileSync('mv', [join(lab.agent.dir, 'next'), join(lab.agent.manifests, 'web.yaml')]);
-    await lab.watcher
-      .untilAll(wrong.what, () => problems(toldFile()).some((p) => fits(wrong, p)), 10_000)
-      .catch((e) => assert.fail(`${e.message}: ${JSON.stringify(toldFile())}`));
-    const refused = (sync = toldSync(lab, 'web')) =>
-      sync?.sources.find((s) => s.source === 'file:web.yaml' && s.phase === 'Refused' && s.problems.some((p) => fits(wrong, p)));
-    await lab.watcher
-      .untilAll(`${wrong.what} in sync`, () => refused() !== undefined, 10_000)
-      .catch((e) => assert.fail(`${e.message}: ${JSON.stringify(toldSync(lab, 'web'))}`));
-    const sync = toldSync(lab, 'web');
-    assert.equal(sync?.phase, 'Running', 'what runs goes on');
-    assert.equal(sync?.desired?.revision, good.sync.desired?.revision);
-    assert.equal(sync?.running?.uid, good.pod.metadata.uid);
-    assert.match(sync?.reason ?? '', /^(Invalid|SourceUnreadable)$/);
-    const events = () => lab.watcher.heard.slice(from).filter((h) => h.topic.includes('/events/') && h.text.includes('web.yaml'));
-    const place = wrong.line === undefined ? 'web.yaml' : `web.yaml:${wrong.line}:`;
-    await lab.watcher.untilAll(`an event about ${place}`, () => events().some((h) => h.text.includes(place)), 10_000);
-    await untouched();
-  });
-}
-
-test('the same with what is no file: a folder, a pipe, a link to nowhere', async () => {
-  const at = join(lab.agent.manifests, 'web.yaml');
-  const kinds: [string, () => void, () => void][] = [
-    ['a folder', () => mkdirSync(at), () => rmdirSync(at)],
-    ['a pipe', () => execFileSync('mkfifo', [at]), () => unlinkSync(at)],
-    ['a link to nowhere', () => execFileSync('ln', ['-s', '/not/there', at]), () => unlinkSync(at)],
-  ];
-  for (const [what, make, remove] of kinds) {
-    // renamed over it, so that the name is never absent: an absent file would delete
-    lab.agent.drop('web.yaml', text);
-    await lab.watcher.untilAll('good again', () => toldFile() === undefined, 10_000);
-    execFileSync('sh', [
-      '-c',
-      `mv "$1" "$1.away"; ${what === 'a folder' ? 'mkdir' : what === 'a pipe' ? 'mkfifo' : 'ln -s /not/there'} "$1"`,
-      'sh',
-      at,
-    ]);
-    void make;
-    await lab.watcher.untilAll(what, () => problems(toldFile()).length > 0, 10_000).catch((e) => assert.fail(`${e.message}: ${what}`));
-    await untouched();
-    remove();
-    execFileSync('mv', [`${at}.away`, at]);
+describe('what is wrong is told with its place: in the topic of the file, in sync, and as an event; the last good pod stays', {
+  concurrency: 6,
+}, () => {
+  for (const [i, wrong] of wrongs.entries()) {
+    test(wrong.what, async () => {
+      const name = `web-${i}`;
+      const file = `${name}.yaml`;
+      const good = await start(name);
+      const from = lab.watcher.heard.length;
+      writeFileSync(join(lab.agent.dir, file), named(wrong.text, name));
+      renameSync(join(lab.agent.dir, file), join(lab.agent.manifests, file));
+      const told = () => problems(toldFile(name)).some((p) => fits(wrong, file, p));
+      await lab.watcher.untilAll(wrong.what, told, 10_000).catch((e) => assert.fail(`${e.message}: ${JSON.stringify(toldFile(name))}`));
+      const sync = () => toldSync(lab, name);
+      const refused = () =>
+        sync()?.sources.some(
+          (s) => s.source === `file:${file}` && s.phase === 'Refused' && s.problems.some((p) => fits(wrong, file, p)),
+        ) === true;
+      await lab.watcher
+        .untilAll(`${wrong.what} in sync`, refused, 10_000)
+        .catch((e) => assert.fail(`${e.message}: ${JSON.stringify(sync())}`));
+      assert.equal(sync()?.phase, 'Running', 'what runs goes on');
+      assert.equal(sync()?.reason, 'EditRefused');
+      assert.equal(sync()?.desired?.revision, good.sync.desired?.revision);
+      assert.equal(sync()?.running?.uid, good.pod.metadata.uid);
+      const place = wrong.line === undefined ? file : `${file}:${wrong.line}:`;
+      const events = () => lab.watcher.heard.slice(from).filter((h) => h.topic.includes('/events/') && h.text.includes(place));
+      await lab.watcher.untilAll(`an event about ${place}`, () => events().length > 0, 30_000);
+      await untouched(good);
+      // good again, nothing is told of the file any more
+      lab.agent.drop(file, String(named(text, name)));
+      await lab.watcher.untilAll('good again', () => toldFile(name) === undefined && sync()?.reason === 'Ready', 15_000);
+      await untouched(good);
+    });
   }
-});
 
-test('good again, nothing is told of the file any more, and the pod was never touched', async () => {
-  lab.agent.drop('web.yaml', text);
-  await lab.watcher.untilAll('good again', () => toldFile() === undefined && toldSync(lab, 'web')?.reason === 'Ready', 10_000);
-  await untouched();
+  // a pipe and a link are renamed over the file; a folder cannot be, and the name is absent for the moment an editor takes
+  for (const [what, name, make] of [
+    ['a pipe in the place of the file', 'pipe', 'mkfifo "$2" && mv -T "$2" "$1"'],
+    ['a link to nowhere in the place of the file', 'link', 'ln -s /not/there "$2" && mv -T "$2" "$1"'],
+    ['a folder in the place of the file', 'folder', 'rm "$1"; mkdir "$1"'],
+  ] as const) {
+    test(what, async () => {
+      const good = await start(name);
+      execFileSync('sh', ['-c', make, 'sh', join(lab.agent.manifests, `${name}.yaml`), join(lab.agent.dir, name)]);
+      await lab.watcher.untilAll(what, () => problems(toldFile(name)).length > 0, 10_000);
+      await lab.watcher.untilAll(`${what} in sync`, () => toldSync(lab, name)?.reason === 'EditRefused', 10_000);
+      await untouched(good);
+    });
+  }
 });
 
 test('a manifest that is bad from the start has no pod, and a good one takes its place when it is mended', async () => {
@@ -214,15 +214,16 @@ test('of several documents in a file the broken one alone is refused, and the ot
 });
 
 test('the same pod in two files: the one that runs goes on, the other is named, and takes over when the first goes', async () => {
-  lab.agent.drop('a-copy.yaml', text);
-  await lab.watcher.until(lab.agent.topic('sync/default/web'), (s) => JSON.stringify(s).includes('"Shadowed"'));
-  await untouched();
-  lab.agent.removeManifest('web.yaml');
-  await lab.watcher.until(
-    lab.agent.topic('sync/default/web'),
-    (s) => (s as { desired?: { source?: string } }).desired?.source === 'file:a-copy.yaml',
+  const good = await start('twice');
+  lab.agent.drop('a-copy.yaml', String(named(text, 'twice')));
+  await lab.watcher.until(lab.agent.topic('sync/default/twice'), (s) => JSON.stringify(s).includes('"Shadowed"'));
+  await untouched(good);
+  lab.agent.removeManifest('twice.yaml');
+  const now = await agreed(
+    lab,
+    'twice',
+    (p, s) => p.metadata.annotations?.['podsched.dev/source'] === 'file:a-copy.yaml' && s.desired?.source === 'file:a-copy.yaml',
   );
-  const now = await agreed(lab, 'web', (p) => p.metadata.annotations?.['podsched.dev/source'] === 'file:a-copy.yaml');
   assert.deepEqual(footprint(now.shown), footprint(good.shown));
   assert.deepEqual(lab.witness.offences, []);
 });

@@ -72,10 +72,10 @@ async function show(): Promise<void> {
   );
   if (!options.once) {
     arrived.then(
-      () =>
-        table.say(
-          `all pods are told. Look yourself: mosquitto_sub -p ${port} -t 'podsched/v1/#' -v — or edit ${agent.manifests}. Ctrl-C ends all.`,
-        ),
+      () => {
+        table.say('every pod is told. Edit, add or remove a manifest and watch; Ctrl-C ends all. The messages themselves:');
+        table.say(`  mosquitto_sub -p ${port} -v -t 'podsched/v1/#'`);
+      },
       () => {},
     );
     await Promise.race([new Promise(() => {}), ended]);

@@ -3,7 +3,7 @@
  * ended one by one. Nothing here ever looks a process up by its name to end it.
  */
 import { execFile, spawn } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -55,6 +55,9 @@ export interface Daemon {
   end(graceMs?: number): Promise<number | NodeJS.Signals>;
 }
 
+/** util-linux's way to have a program end with whoever started it: a test that is killed leaves no daemon. It becomes the program (same pid). */
+const withParent = existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pdeathsig', 'KILL'] : [];
+
 /** Starts a long-running program; stdout and stderr go to the end of `logFile`. */
 export function startDaemon(
   file: string,
@@ -62,7 +65,8 @@ export function startDaemon(
   o: { readonly logFile: string; readonly env?: NodeJS.ProcessEnv; readonly cwd?: string },
 ): Daemon {
   const log = openSync(o.logFile, 'a');
-  const child = spawn(file, [...args], {
+  const [program = file, ...rest] = [...withParent, file, ...args];
+  const child = spawn(program, rest, {
     detached: true,
     stdio: ['ignore', log, log],
     env: o.env ?? process.env,

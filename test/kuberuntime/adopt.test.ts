@@ -61,7 +61,7 @@ test('a hash of a known older scheme is compared by that scheme', async () => {
   assert.equal(same.sameHash('0:aaaa', wanted, house.id('c')), true);
 });
 
-test('what a later release adopted in its own scheme does not count after a downgrade', async () => {
+test('C6: what a later release adopted in its own scheme does not count after a downgrade', async () => {
   const house = new House();
   const pod = desiredPod({});
   await house.sync(pod);
@@ -70,7 +70,10 @@ test('what a later release adopted in its own scheme does not count after a down
   await house.adoption.load();
   await house.adoption.review(pod, await house.inspect(pod));
   assert.equal(house.adoption.sameHash(wanted, wanted, house.id('c')), true);
-  assert.deepEqual(house.events.filter((e) => e.includes('Adopted')), []);
+  assert.deepEqual(
+    house.events.filter((e) => e.includes('Adopted')),
+    [],
+  );
 });
 
 test('an entry that cannot be read is no reason not to start', async () => {

@@ -9,25 +9,31 @@ const problem = { path: 'spec.containers[0].image', file: 'web.yaml', line: 7, c
 test('a pod is described with its containers, sync and events', () => {
   const app = cs('app', { state: running, ready: true, restartCount: 2, lastState: ended(1, 'Error'), containerID: 'containerd://abc' });
   const text = describePod({
-    pod: told('web', { status: { ...ready, containerStatuses: [app] }, metadata: { labels: { a: 'b' } } }),
+    pod: told('web', { status: { ...ready, containerStatuses: [app] }, metadata: { labels: { a: 'b', c: 'd' } } }),
     sync: sync('web'),
     events: [event('web', 'BackOff', 'back-off\n10s', { count: 3 })],
     nowMs,
   });
   for (const line of [
-    /^Name: {14}web$/m,
-    /^Labels: {12}a=b$/m,
-    /^Annotations: {7}<none>$/m,
-    /^Source: {12}file:web\.yaml$/m,
-    /^Status: {12}Running$/m,
+    /^Name: {9}web$/m,
+    /^Labels: {7}a=b\n {14}c=d$/m,
+    /^Annotations: {2}<none>$/m,
+    /^Source: {7}file:web\.yaml$/m,
+    /^Status: {7}Running$/m,
     /^ {4}Last State: +Terminated$/m,
     /^ {6}Exit Code: +1$/m,
     /^ {4}Restart Count: +2$/m,
-    /^Sync: {14}Running \(Ready\)/m,
-    /^ {2}Warning {2}BackOff {2}30s \(x3 since 10m\) {2}back-off 10s$/m,
+    /^Sync: {9}Running \(Ready\)/m,
+    /^ {2}Warning {2}BackOff {2}30s \(x3 over 10m\) {2}back-off 10s$/m,
   ]) {
     assert.match(text, line);
   }
+});
+
+test('the values under one heading begin in one column', () => {
+  const conditions = ['PodReadyToStartContainers', 'Ready'].map((type) => ({ type, status: 'True' as const, lastTransitionTime: '' }));
+  const text = describePod({ pod: told('web', { status: { ...ready, conditions } }), sync: sync('web'), events: [], nowMs });
+  assert.match(text, /^Conditions:\n {2}PodReadyToStartContainers: {2}True\n {2}Ready: {22}True$/m);
 });
 
 test('a refused object without a pod is described by what its sources say', () => {
@@ -37,9 +43,9 @@ test('a refused object without a pod is described by what its sources say', () =
     events: [],
     nowMs,
   });
-  assert.match(text, /^Status: {12}no pod$/m);
+  assert.match(text, /^Status: {7}no pod$/m);
   assert.match(text, /Problem: .*web\.yaml:7:14: spec/);
-  assert.match(text, /^Events: {12}<none>$/m);
+  assert.match(text, /^Events: {7}<none>$/m);
 });
 
 test('files show what each became: its objects, the shadowed ones, and files in which nothing could be read', () => {

@@ -25,8 +25,14 @@ test('a crash loop is told with its container, its last end, the remedy and the 
   );
   assert.ok(w);
   assert.equal(w.well, false);
-  assert.deepEqual(w.container, { name: 'app', restarts: 4, lastEnd: 'exit code 137 (OOMKilled)' });
-  const text = whyText(w);
+  assert.deepEqual(w.container, {
+    name: 'app',
+    restarts: 4,
+    lastEnd: 'exit code 137 (OOMKilled)',
+    log: `default_web_${told('web').metadata.uid}/app/4.log`,
+  });
+  const text = whyText(w, '', '/var/log/pods/');
+  assert.match(text, /^ {2}Log: {8}\/var\/log\/pods\/default_web_[^/]+\/app\/4\.log$/m);
   assert.match(text, /^web is not running: CrashLoopBackOff\n {2}app: back-off 40s\n/);
   assert.match(text, /What helps: .*memory limit/);
   assert.match(text, /Next try: {3}within 32 s/);

@@ -43,6 +43,34 @@ test('other work under the same key has not run, and a forgotten record is gone 
   assert.equal((await loaded(store)).find(job.key, job.workHash), undefined);
 });
 
+test('forgotten while it is on its way to the card, a record does not come back', async () => {
+  const store = new MemoryStore();
+  let stored = () => {};
+  const put = store.put.bind(store);
+  store.put = async (key, value) => {
+    await put(key, value);
+    await new Promise<void>((resolve) => {
+      stored = resolve;
+    });
+  };
+  const completions = await loaded(store);
+  const recording = completions.record(job, 'Succeeded', { app: 0 }, status);
+  await new Promise((resolve) => setImmediate(resolve));
+  await completions.forget(job.key);
+  stored();
+  await recording;
+  assert.equal(completions.find(job.key, job.workHash), undefined);
+  assert.equal((await loaded(store)).find(job.key, job.workHash), undefined);
+});
+
+test('a card that cannot be listed never stops the agent', async () => {
+  const store = new MemoryStore();
+  store.list = async () => {
+    throw new Error('EIO');
+  };
+  assert.deepEqual((await loaded(store)).keys(), []);
+});
+
 test('a record of another hash scheme counts for this work, and is rewritten in the scheme of today', async () => {
   const store = new MemoryStore();
   const completions = await loaded(store);

@@ -101,6 +101,16 @@ test('a kill during a sync wins over how that sync ends', () => {
   }
 });
 
+test('an edit of the work cuts the step under way short; a label, a grace or a kill of its own does not', () => {
+  const syncing = after(create, 'step');
+  const edited = { ...web, workHash: '1:other' };
+  assert.equal(applyUpdate(syncing, { type: 'update', pod: edited })?.cancel, true);
+  assert.equal(applyUpdate(syncing, { type: 'update', pod: { ...web, revision: 'r2' } })?.cancel, false);
+  assert.equal(applyUpdate(syncing, { type: 'sync', pod: web })?.cancel, false);
+  const ending = after(create, 'step', 'ok', kill, 'step');
+  assert.equal(applyUpdate(ending, { type: 'update', pod: edited })?.cancel, false);
+});
+
 test('only the newest wish waits, and a kill among the wishes is never lost', () => {
   const v2 = desiredPod('web', 'u1', { graceSeconds: 7 });
   assert.deepEqual(after(create, { type: 'update', pod: v2 }).pending, { pod: v2 });

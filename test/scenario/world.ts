@@ -45,6 +45,7 @@ export interface WorldOptions {
   readonly broker?: FakeBroker;
   /** A runtime that answers in other words than it was given. */
   readonly echo?: Echo;
+  readonly logs?: LogFolders;
 }
 
 export class World {
@@ -101,7 +102,7 @@ export class World {
         folder: this.folder,
         stateStore: cut<Store>(this.stateStore, isAlive),
         runStore: cut<Store>(this.runStore, isAlive),
-        logFolders: noLogs,
+        logFolders: this.o.logs ?? noLogs,
         broker: {
           tell: (topic, payload, { expirySeconds }) => {
             if (!alive.now) return;
@@ -249,7 +250,7 @@ export class World {
   }
 }
 
-const noLogs: LogFolders = {
+export const noLogs: LogFolders = {
   ensure: async () => {},
   nextAttempt: async () => 0,
   removeLog: async () => {},

@@ -158,7 +158,7 @@ const table: readonly (readonly [string, SyncView, LivePod, string, string, RegE
     {},
     'Refused',
     'Invalid',
-    /web.yaml:3:7 spec.containers\[0\].image: expected text, got the number 5/,
+    /web.yaml:3:7: spec.containers\[0\].image: expected text, got the number 5/,
   ],
   [
     'refused, and what ran of it ends',

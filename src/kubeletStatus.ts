@@ -1,0 +1,73 @@
+/**
+ * The wiring's side towards readers: what was told of pods, and the events. Owns nothing; the status room and its recorder do. kubelet.ts
+ * hands over what only it knows.
+ */
+import type { DesiredPod } from './api/desired.ts';
+import type { PodUid } from './api/objects.ts';
+import type { PodStatus } from './api/status.ts';
+import { nodeTopics } from './api/topics.ts';
+import { containerFieldPath } from './container/fieldPath.ts';
+import type { RuntimePodStatus } from './container/words.ts';
+import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
+import type { PodRef } from './kuberuntime/names.ts';
+import type { StatusInputs } from './podsync.ts';
+import { EventRecorder } from './status/events.ts';
+import { generatePodStatus } from './status/generate.ts';
+import { StatusManager } from './status/manager.ts';
+import { toRfc3339 } from './world/clock.ts';
+
+export interface StatusHooks {
+  /** The manifest of an instance, ending ones too. */
+  readonly known: (uid: PodUid) => DesiredPod | undefined;
+  /** The scheme of container ids. */
+  readonly runtimeName: () => string;
+}
+
+export class StatusSide {
+  readonly manager: StatusManager;
+  readonly events: EventRecorder;
+
+  constructor(
+    private readonly world: KubeletWorld,
+    { prefix, nodeName }: KubeletSettings,
+    private readonly hooks: StatusHooks,
+  ) {
+    const { clock, log, runStore: store, boot, seq, broker } = world;
+    const topics = nodeTopics(prefix, nodeName);
+    this.manager = new StatusManager({ clock, log, store, topics, tell: broker.tell, boot, seq, maxBytes: broker.maxBytes });
+    this.events = new EventRecorder({ clock, log, store, topics, nodeName, tell: broker.send, boot, seq });
+  }
+
+  generate(desired: DesiredPod, runtime: RuntimePodStatus, inputs: StatusInputs): PodStatus {
+    return generatePodStatus({
+      desired,
+      runtime,
+      old: this.manager.get(desired.uid),
+      reasons: this.manager.reasons(desired.uid),
+      now: toRfc3339(this.world.clock.now()),
+      terminal: inputs.terminal,
+      deleting: inputs.ending === true,
+      failed: inputs.failed,
+      hostIps: this.world.hostIps(),
+      runtimeName: this.hooks.runtimeName(),
+    });
+  }
+
+  event(pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const known = this.hooks.known(pod.uid)?.pod;
+    const fieldPath = container === undefined || known === undefined ? undefined : containerFieldPath(known, container);
+    this.events.event({ kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.uid }, type, reason, message, fieldPath);
+  }
+
+  /** What an earlier agent of this boot told. */
+  async load(): Promise<void> {
+    await Promise.all([this.manager.load(), this.events.load()]);
+  }
+
+  /** Nothing is told any more; what is known is stored when it resolves. */
+  async stop(): Promise<void> {
+    this.manager.stop();
+    this.events.stop();
+    await Promise.all([this.manager.flush(), this.events.flush()]);
+  }
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type NodeFacts, nodeObject } from '../../src/node/info.ts';
+
+const facts: NodeFacts = {
+  name: 'pi-07',
+  labels: { site: 'attic' },
+  machine: 'aaaabbbbcccc',
+  bootId: 'boot-1',
+  agentVersion: '0.1.0',
+  architecture: 'arm64',
+  kernelVersion: '6.12.20',
+  runtimeVersion: 'containerd://1.7.24',
+  addresses: ['192.0.2.7', '2001:db8::7'],
+  conditions: [{ type: 'RuntimeDown', status: 'True', reason: 'RuntimeUnavailable', message: 'connect ENOENT' }],
+};
+
+test('the node is told as a v1 Node with addresses, versions and what is wrong', () => {
+  assert.deepEqual(nodeObject(facts).status, {
+    addresses: [
+      { type: 'InternalIP', address: '192.0.2.7' },
+      { type: 'InternalIP', address: '2001:db8::7' },
+      { type: 'Hostname', address: 'pi-07' },
+    ],
+    conditions: facts.conditions,
+    nodeInfo: {
+      machineID: 'aaaabbbbcccc',
+      bootID: 'boot-1',
+      kernelVersion: '6.12.20',
+      containerRuntimeVersion: 'containerd://1.7.24',
+      kubeletVersion: 'podsched 0.1.0',
+      operatingSystem: 'linux',
+      architecture: 'arm64',
+    },
+  });
+});
+
+test('labels of the configuration come beside the usual ones, and win', () => {
+  const usual = { 'kubernetes.io/hostname': 'pi-07', 'kubernetes.io/arch': 'arm64', 'kubernetes.io/os': 'linux' };
+  assert.deepEqual(nodeObject(facts).metadata.labels, { ...usual, site: 'attic' });
+  const own = nodeObject({ ...facts, labels: { 'kubernetes.io/hostname': 'shelf' } });
+  assert.equal(own.metadata.labels['kubernetes.io/hostname'], 'shelf');
+});
+
+test('without addresses there is the name; the same facts make the same text', () => {
+  const alone = nodeObject({ ...facts, addresses: [] });
+  assert.match(JSON.stringify(alone), /"addresses":\[\{"type":"Hostname","address":"pi-07"\}\]/);
+  assert.equal(JSON.stringify(nodeObject(facts)), JSON.stringify(nodeObject({ ...facts })));
+});
