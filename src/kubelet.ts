@@ -16,7 +16,7 @@ import { RuntimeSide } from './kubeletRuntime.ts';
 import { StatusSide } from './kubeletStatus.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { RuntimeState } from './node/runtimeState.ts';
-import { adoptableUid, isAlive } from './pleg/adoption.ts';
+import { adoptableUid, isAlive, predecessorsOf } from './pleg/adoption.ts';
 import { followEvents } from './pleg/follow.ts';
 import { Pleg } from './pleg/pleg.ts';
 import { Completions } from './pod/completions.ts';
@@ -88,6 +88,7 @@ export class Kubelet {
       emit: (event) => this.#mailbox.push({ from: 'pleg', event }),
       inspectTimeoutMs,
       firstListed: () => this.#firstListed(),
+      listFailed: () => this.#suspect(false),
     });
     this.config = new Config({
       clock,
@@ -161,7 +162,7 @@ export class Kubelet {
       onFinished: (uid) => this.#mailbox.push({ from: 'finished', uid }),
       random: world.random,
       syncFrequencyMs: settings.syncFrequencyMs,
-      predecessors: (desired) => (this.pleg.listed() ? this.#predecessors(desired) : 'unknown'),
+      predecessors: (desired) => (this.pleg.listed() ? predecessorsOf(this.pleg.pods(), desired) : 'unknown'),
       mayLive: (uid) => !this.pleg.listed() || this.pleg.pods().some((p) => p.uid === uid && isAlive(p)),
     });
     this.#housekeeping = new Housekeeping({
@@ -362,16 +363,11 @@ export class Kubelet {
     return this.config.ready() && this.pleg.listed() && !this.config.view().objects.some((o) => o.pending?.reason === 'RuntimeDown');
   }
 
-  /** What the runtime still runs of earlier instances of the same name. */
-  #predecessors({ namespace, name, uid }: DesiredPod): RuntimePod[] {
-    return this.pleg.pods().filter((p) => p.name === name && p.namespace === namespace && p.uid !== uid && isAlive(p));
-  }
-
   /** Not told in this run, and its worker waits for nobody but the first look at the runtime. */
   #isUnseen(pod: DesiredPod | undefined): boolean {
     if (pod === undefined) return !this.pleg.listed();
     if (this.#instances.wasTold(pod.uid)) return false;
-    return !this.pleg.listed() || (this.workers.state(pod.uid) === 'waiting' && this.#predecessors(pod).length === 0);
+    return !this.pleg.listed() || (this.workers.state(pod.uid) === 'waiting' && predecessorsOf(this.pleg.pods(), pod).length === 0);
   }
 
   /** Ghosts may be cleared when what is desired is known and has been told: a topic must not vanish for a moment. */

@@ -108,10 +108,13 @@ export class RuntimeSide {
     const snapshot = this.backoff.snapshot();
     const text = JSON.stringify(snapshot);
     if (text === this.#keptBackoff) return;
+    const before = this.#keptBackoff;
     this.#keptBackoff = text;
     try {
       await this.world.runStore.put(backoffKey, snapshot);
     } catch (e) {
+      // the next step tries again
+      this.#keptBackoff = before;
       this.world.log.warn({ error: describeError(e) }, 'the back-off cannot be stored');
     }
   }

@@ -13,7 +13,7 @@ import { cutOff } from './pod/cutOff.ts';
 import { podDeadline } from './pod/deadline.ts';
 import type { SyncOutcome } from './pod/workers.ts';
 import type { Clock } from './world/clock.ts';
-import type { Log } from './world/log.ts';
+import { describeError, type Log } from './world/log.ts';
 
 export interface StatusInputs {
   readonly terminal: boolean;
@@ -106,8 +106,15 @@ export class PodSync {
       }
       if (failed !== undefined) deps.event(desired, 'Normal', failed.reason, failed.message);
       // on the card before a container of it may be removed: a one-shot pod runs once
-      await deps.completions.record(desired, exitCodes(status), status);
-      deps.status.set(desired, status);
+      try {
+        await deps.completions.record(desired, exitCodes(status), status);
+      } catch (e) {
+        deps.event(desired, 'Warning', 'StoreFailed', `the end of the pod cannot be stored: ${describeError(e)}`);
+        throw e;
+      } finally {
+        // what is told is true either way
+        deps.status.set(desired, status);
+      }
       return { terminal: true };
     }
     deps.status.set(desired, status);

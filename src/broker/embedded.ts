@@ -7,6 +7,7 @@
 import type { EventEmitter } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, isIP, type Socket } from 'node:net';
+import { isLoopback } from '../api/configurationChecks.ts';
 import type { Log } from '../world/log.ts';
 import { parsePasswords, passwordFits } from './passwords.ts';
 
@@ -100,5 +101,3 @@ function parseListen(listen: string): { host: string; port: number } {
   if (parts === null || port > 65535) throw new Error(`${listen} is no address:port`);
   return { host: parts[1] ?? (parts[2] === '' ? '0.0.0.0' : (parts[2] ?? '')), port };
 }
-
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);

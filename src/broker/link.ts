@@ -56,6 +56,8 @@ export class Link {
   #seenBoot: number | undefined;
   #echoed = false;
   #saying = false;
+  /** The farewell is said or being said: nothing says `online` after it. */
+  #leaving = false;
   #saidAt: Monotonic | undefined;
   #openedAt: Monotonic | undefined;
   #ours: { readonly again: boolean } | undefined;
@@ -110,6 +112,7 @@ export class Link {
   async leave(): Promise<void> {
     if (this.#connection === undefined || this.#ours !== undefined) return;
     const { clock, sender, state } = this.deps;
+    this.#leaving = true;
     sender.close();
     let settled = true;
     if (state.mode !== 'listening') {
@@ -154,6 +157,7 @@ export class Link {
     if (state.first && connection.sessionPresent) connection.unsubscribe([topics.subtree]).catch(() => {}); // the connection's end comes by itself
     state.first = false;
     if (!identity.bootKnown() && (await this.#look(connection))) return this.#finish(true);
+    if (this.#leaving) return;
     if (!connection.sessionPresent) state.ghostsDue = true;
     this.#saying = true;
     this.#sayOnline();
@@ -307,6 +311,7 @@ export class Link {
   }
 
   #sayOnline(): void {
+    if (this.#leaving) return;
     const heartbeat = this.deps.heartbeatSeconds();
     this.#saidAt = this.deps.clock.monotonic();
     this.#in('heartbeat', 1_000 * heartbeat);
@@ -315,6 +320,7 @@ export class Link {
   }
 
   #sayDuplicate(): void {
+    if (this.#leaving) return;
     this.#in('heartbeat', 1_000 * this.deps.heartbeatSeconds());
     this.#say('duplicate', expirySeconds.duplicate);
   }

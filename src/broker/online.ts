@@ -39,9 +39,14 @@ export function onlinePayload(state: NodeOnline['state'], f: OnlineFacts): strin
 export type HeardOnline = Pick<NodeOnline, 'state' | 'machine'> &
   Partial<Pick<NodeOnline, 'bootID' | 'session' | 'heartbeatSeconds' | 'boot'>>;
 
+/** What any node writes of itself; a stranger's text reaches neither log nor condition. */
+const machineId = /^[\w.-]{1,64}$/;
+const longestHeartbeatSeconds = 86_400;
+const greatestBoot = 1e12;
+
 export function parseOnline(payload: Uint8Array): HeardOnline | undefined {
   const o = parseObject(payload);
-  if (o === undefined || typeof o.machine !== 'string') return undefined;
+  if (o === undefined || typeof o.machine !== 'string' || !machineId.test(o.machine)) return undefined;
   const { state, machine } = o;
   if (state !== 'online' && state !== 'offline' && state !== 'lost' && state !== 'duplicate') return undefined;
   return {
@@ -49,10 +54,14 @@ export function parseOnline(payload: Uint8Array): HeardOnline | undefined {
     machine,
     ...(typeof o.bootID === 'string' && { bootID: o.bootID }),
     ...(typeof o.session === 'number' && { session: o.session }),
-    ...(typeof o.heartbeatSeconds === 'number' && o.heartbeatSeconds > 0 && { heartbeatSeconds: o.heartbeatSeconds }),
-    ...(typeof o.boot === 'number' && Number.isSafeInteger(o.boot) && { boot: o.boot }),
+    // who waits for twice that long must not wait for ever
+    ...(isWithin(o.heartbeatSeconds, longestHeartbeatSeconds) && { heartbeatSeconds: o.heartbeatSeconds }),
+    // our own counter may go on after it
+    ...(isWithin(o.boot, greatestBoot) && Number.isInteger(o.boot) && { boot: o.boot }),
   };
 }
+
+const isWithin = (n: unknown, most: number): n is number => typeof n === 'number' && n > 0 && n <= most;
 
 /** What a NodeOnline on the own topic means to this node. */
 export type OnlineVerdict =

@@ -1,6 +1,7 @@
 // pure
 /** When to connect again, and what the end of a connection means. Numbers in ms; MQTT 5 reason codes and 3.1.1 CONNACK codes. */
 import { createHash } from 'node:crypto';
+import { isLoopback } from '../api/configurationChecks.ts';
 
 const firstCapMs = 1_000;
 const lastCapMs = 120_000;
@@ -24,7 +25,7 @@ export function splayMs(nodeName: string, rangeMs: number): number {
 export function isPlainBeyondLoopback(server: string): boolean {
   const parts = /^(?:mqtt|ws):\/\/(?:[^@/]*@)?(\[[^\]]*\]|[^:/?#]*)/i.exec(server);
   if (parts === null) return false;
-  return !/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i.test(parts[1] ?? '');
+  return !isLoopback((parts[1] ?? '').toLowerCase().replace(/^\[|\]$/g, ''));
 }
 
 /** What a reason code asks of us. Codes under 0x80 are CONNACK codes of 3.1.1. */

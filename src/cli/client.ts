@@ -7,6 +7,7 @@ import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
 import type { NodeCondition } from '../operations/agentView.ts';
 import { envName, loadOptions } from '../options.ts';
+import { codeOf } from '../world/errno.ts';
 import { defaultConfigFile, readConfigFile } from './configFile.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 
@@ -90,7 +91,7 @@ function ask(socketPath: string, path: string): Promise<{ readonly status: numbe
 }
 
 function unreachable(socket: string, cause: unknown): CommandError {
-  const code = cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? cause.message) : String(cause);
+  const code = codeOf(cause);
   const why =
     code === 'EACCES' || code === 'EPERM'
       ? 'this user may not open it; be root or in the group podsched'

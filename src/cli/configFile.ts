@@ -3,6 +3,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Problem } from '../api/objects.ts';
 import { FileStore } from '../store/fileStore.ts';
+import { codeOf } from '../world/errno.ts';
 import { isStoreCorrupt } from '../world/store.ts';
 import type { LastGood } from './choose.ts';
 
@@ -13,8 +14,6 @@ const entry = 'configuration';
 export type ConfigText =
   | { readonly ok: true; readonly file?: { readonly path: string; readonly text: string } }
   | { readonly ok: false; readonly problem: Problem };
-
-const codeOf = (e: unknown): string => (e instanceof Error ? ((e as NodeJS.ErrnoException).code ?? e.message) : String(e));
 
 /** Reads it. The default file may be absent (everything has a default); another one was asked for by name. */
 export async function readConfigFile(path: string): Promise<ConfigText> {

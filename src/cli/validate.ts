@@ -6,6 +6,7 @@ import { problemText } from '../api/problems.ts';
 import { configurationFile, isManifestName } from '../config/names.ts';
 import { type FileToValidate, validateFiles } from '../operations/validate.ts';
 import { loadOptions } from '../options.ts';
+import { codeOf } from '../world/errno.ts';
 import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
@@ -50,7 +51,7 @@ async function readPath(path: string): Promise<readonly FileToValidate[]> {
     return (await Promise.all(names.map((name) => readPath(join(path, name))))).flat();
   } catch (e) {
     if (e instanceof CommandError) throw e;
-    const code = e instanceof Error ? (e as NodeJS.ErrnoException).code : undefined;
-    return [unreadable(code === 'ENOENT' ? 'no such file' : (code ?? String(e)))];
+    const code = codeOf(e);
+    return [unreadable(code === 'ENOENT' ? 'no such file' : code)];
   }
 }

@@ -16,3 +16,9 @@ export function adoptableUid(pods: readonly RuntimePod[], key: KeyText, podHash:
 /** Something of it runs, or may run. */
 export const isAlive = (p: RuntimePod): boolean =>
   p.sandboxes.some((s) => s.state === 'ready') || p.containers.some((c) => c.state === 'running' || c.state === 'unknown');
+
+/** What still lives of earlier instances of the same name. */
+export const predecessorsOf = (
+  pods: readonly RuntimePod[],
+  { namespace, name, uid }: { readonly namespace: string; readonly name: string; readonly uid: PodUid },
+): RuntimePod[] => pods.filter((p) => p.name === name && p.namespace === namespace && p.uid !== uid && isAlive(p));

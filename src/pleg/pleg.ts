@@ -36,6 +36,8 @@ export interface PlegDeps {
   readonly inspectTimeoutMs: number;
   /** The first list of all pods is in. */
   readonly firstListed?: () => void;
+  /** The runtime could not be listed: whoever judges it may look again. */
+  readonly listFailed?: () => void;
 }
 
 /** One pod's turn: at most one look at a time, one newest list waiting. */
@@ -207,6 +209,7 @@ export class Pleg {
     } catch (error) {
       if (!this.#listFails) log.warn({ error }, 'the runtime cannot be listed');
       this.#listFails = true;
+      this.deps.listFailed?.();
       // a list of all that succeeds also answers those who wait for one pod
       if (this.#running) this.#due.setEarlier('all', after(clock.monotonic(), retryMs));
       throw error;

@@ -7,6 +7,7 @@ import { lstatSync } from 'node:fs';
 import { chmod, chown, link, readFile, rename, rm } from 'node:fs/promises';
 import { connect, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
+import { codeOf } from '../world/errno.ts';
 
 const connectMs = 2000;
 const mode = 0o660;
@@ -21,8 +22,6 @@ export class AlreadyRunning extends Error {
 
 export const isAlreadyRunning = (e: unknown): e is AlreadyRunning => e instanceof AlreadyRunning;
 
-const codeOf = (e: unknown): string | undefined => (e instanceof Error ? (e as NodeJS.ErrnoException).code : undefined);
-
 /** Whether somebody listens: a full queue or a silent peer is somebody too. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -34,7 +33,7 @@ function answers(path: string): Promise<boolean> {
     };
     const timer = setTimeout(() => done(true), connectMs);
     socket.once('connect', () => done(true));
-    socket.once('error', (e) => done(!['ECONNREFUSED', 'ENOENT', 'ENOTSOCK', 'ENOTDIR'].includes(codeOf(e) ?? '')));
+    socket.once('error', (e) => done(!['ECONNREFUSED', 'ENOENT', 'ENOTSOCK', 'ENOTDIR'].includes(codeOf(e))));
   });
 }
 

@@ -137,6 +137,15 @@ export class EventRecorder {
     this.#ring = [...this.#ring, entry].slice(-ringSize);
     this.#due.set(key, entry.mergeUntil);
     this.#enqueue(entry);
+    this.#closeOldest();
+  }
+
+  /** A flood of events of their own is merged with nothing: no more stay open than the ring holds. */
+  #closeOldest(): void {
+    const [oldest] = this.#open.keys();
+    if (this.#open.size <= ringSize || oldest === undefined) return;
+    this.#open.delete(oldest);
+    this.#due.delete(oldest);
   }
 
   /** Ten minutes later: what was repeated is told once with its count and merged on; what was not is closed. */

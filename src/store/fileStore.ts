@@ -11,6 +11,7 @@
 import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { codeOf } from '../world/errno.ts';
 import { type Store, StoreCorrupt } from '../world/store.ts';
 import { entryText, fileNameOf, keyOfFileName, parseEntry } from './entry.ts';
 
@@ -18,7 +19,6 @@ const suffix = '.json';
 const previous = '.json.prev';
 const temporary = '.json.tmp';
 
-const codeOf = (e: unknown): string | undefined => (e instanceof Error ? (e as NodeJS.ErrnoException).code : undefined);
 const isGone = (e: unknown): boolean => codeOf(e) === 'ENOENT' || codeOf(e) === 'ENOTDIR';
 
 type Read =

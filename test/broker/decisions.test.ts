@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { NodeOnlineSchema } from '../../src/api/payloads.ts';
-import { onlinePayload } from '../../src/broker/online.ts';
+import { onlinePayload, parseOnline } from '../../src/broker/online.ts';
 import { blamesMessage, codeMeaning, fullJitterMs, isPlainBeyondLoopback, splayMs } from '../../src/broker/reconnect.ts';
 import { RetainedTopics } from '../../src/broker/retained.ts';
 import { MessageRing } from '../../src/broker/ring.ts';
@@ -196,4 +196,25 @@ test('the fake matches topics as MQTT does', () => {
     ['a/b', 'a', false],
   ];
   for (const [filter, topic, matches] of cases) assert.equal(topicMatches(filter, topic), matches, `${filter} ${topic}`);
+});
+
+test('what a stranger writes on the own topic is taken only as far as a node could have written it', () => {
+  const heard = (o: object) => parseOnline(new TextEncoder().encode(JSON.stringify({ state: 'online', machine: 'b1', ...o })));
+  assert.deepEqual(heard({ heartbeatSeconds: 60, boot: 3, session: 2 }), {
+    state: 'online',
+    machine: 'b1',
+    heartbeatSeconds: 60,
+    boot: 3,
+    session: 2,
+  });
+  for (const machine of ['evil\n\u001b[2J', '', 'x'.repeat(65), { a: 1 }, null]) assert.equal(heard({ machine }), undefined);
+  for (const o of [
+    { heartbeatSeconds: 1e308 },
+    { heartbeatSeconds: -1 },
+    { boot: 1e308 },
+    { boot: 2 ** 53 - 1 },
+    { boot: 1.5 },
+    { boot: 'x' },
+  ])
+    assert.deepEqual(heard(o), { state: 'online', machine: 'b1' }, JSON.stringify(o));
 });

@@ -69,6 +69,23 @@ test('a clean stop says offline and disconnects: no will', async () => {
   assert.equal(broker.connects.length, 1);
 });
 
+test('offline is the last word, though a moment to say online comes while it is being said', async () => {
+  // before the second birth at 2 s, after it (then our own offline, heard, asks for an answer), and before a heartbeat
+  for (const at of [10, 1_500, 1_995, 5_000, 58_500]) {
+    const { broker, clock, online, running, session } = rig();
+    await clock.advance(at);
+    broker.onPublish = () => 'hold'; // heard by all, the node too, and not acknowledged: the farewell takes its 2 s
+    const stopped = session.stop();
+    const said = broker.publishes.length;
+    await clock.advance(4_000);
+    await stopped;
+    await running;
+    const after = broker.publishes.slice(said).filter((p) => p.topic === onlineTopic && p.payload.includes('"online"'));
+    assert.deepEqual(after, [], `stopped at ${at} ms`);
+    assert.equal(online()?.state, 'offline', `stopped at ${at} ms`);
+  }
+});
+
 test('a stop ends within seconds though the broker acknowledges nothing', async () => {
   const { broker, clock, online, running, session } = rig();
   await clock.advance(10);

@@ -579,20 +579,20 @@ test('B10: 2,000 files leave the event loop free, and are not decoded again whil
   // a clock that runs: stretches are measured with it
   Object.assign(r.clock, { monotonic: systemClock.monotonic, sleep: systemClock.sleep });
   await r.config.load();
-  let longest = 0;
-  let last = performance.now();
-  const tick = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last);
-    last = performance.now();
-  }, 1);
+  let turns = 0;
+  const tick = setInterval(() => turns++, 1);
+  const began = performance.now();
   await r.config.readFolder();
+  const first = performance.now() - began;
+  const turnsOfOthers = turns;
   const from = performance.now();
   await r.config.readFolder();
   const again = performance.now() - from;
   clearInterval(tick);
   assert.equal(r.updates[0]?.pods.length, 2000);
-  assert.ok(longest < 300, `the loop stood still for ${longest} ms`);
-  assert.ok(again < 500, `a second read took ${again} ms`);
+  // how fast the machine is does not matter: others had their turn again and again, and a second read costs a fraction of the first
+  assert.ok(turnsOfOthers >= 20, `others had ${turnsOfOthers} turns in ${first} ms`);
+  assert.ok(again < first / 2, `the first read took ${first} ms, the second ${again} ms`);
 });
 
 test('run: the folder is read at once and at each tick; steps never overlap; calls in between share one step', async () => {

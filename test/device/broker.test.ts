@@ -16,7 +16,7 @@ import { startTcpProxy } from './tcpProxy.ts';
 import { assertContract, isRunning, retainedOnly, told, unstamped } from './told.ts';
 import { retainedNow, type Watcher, watchTopics } from './watcher.ts';
 
-/** Digits, so that it can be written where a string belongs and a number was put. */
+/** Digits, so that it can also be a number where a string belongs. */
 const canary = '735190284617';
 /** What an earlier life of a node may have left. */
 const ghost = JSON.stringify({
@@ -58,7 +58,7 @@ function dropAllSorts(agent: Agent, pods: readonly string[]): void {
     sleeper('refused').replace('"value"', '"valeu"').replace('"command"', '"comand"').replace('"image"', '"imag"'),
   );
   agent.drop('broken.yaml', `apiVersion: v1\nkind: Pod\nmetadata:\n  name: broken\nspec: {containers: [{env: [{value: "${canary}]}\n`);
-  agent.drop('number.yaml', sleeper('number').replace(`"value":"${canary}"`, `"value":${canary}`));
+  agent.drop('number.yaml', sleeper('number').replace(`{"name":"PASSWORD","value":"${canary}"}`, `"PASSWORD=${canary}", ${canary}`));
   agent.drop('listed.yaml', sleeper('listed').replace(`"value":"${canary}"`, `"value":["${canary}"]`));
   agent.drop('named.yaml', sleeper('named').replace('"name":"PASSWORD"', `"name":"PASSWORD=${canary}"`));
   agent.drop('map.yaml', JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings' }, data: { key: canary } }));
@@ -249,6 +249,7 @@ describe('the broker', { concurrency: 3 }, () => {
           ])
             assert.ok(agent.topic(part) in before, `${part} is retained: ${Object.keys(before)}`);
           const connects = connectedAt(agent).length;
+          const heardFrom = watcher.heard.length;
           await broker.kill();
           await until('the loss is noticed', 10_000, () => logLines(agent, 'the broker connection ended').length > 0);
           const brokenAt = performance.now();
@@ -277,6 +278,7 @@ describe('the broker', { concurrency: 3 }, () => {
           const port = Number(new URL(broker.url).port);
           assert.deepEqual(await retainedOnly(port, '#'), Object.keys(before), 'no ghosts');
           assert.deepEqual(await running(nodeName), containers);
+          assert.ok(!watcher.heard.slice(heardFrom).some((m) => m.text === '' && m.topic in before), 'nothing that is true was cleared');
           assertTold(watcher, nodeName);
         });
       } finally {

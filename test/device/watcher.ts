@@ -57,7 +57,11 @@ export async function watchTopics(url: string, filter = 'podsched/v1/#', timeout
     heard,
     onMessage: undefined,
     until: async (topic, check, ms = 15_000) => {
-      await watcher.untilAll(() => `${topic} (now: ${JSON.stringify(values.get(topic))?.slice(0, 600)})`, () => check(values.get(topic)), ms);
+      await watcher.untilAll(
+        () => `${topic} (now: ${JSON.stringify(values.get(topic))?.slice(0, 600)})`,
+        () => check(values.get(topic)),
+        ms,
+      );
       return values.get(topic);
     },
     untilAll: (what, check, ms = 15_000) =>
@@ -94,9 +98,11 @@ export async function watchTopics(url: string, filter = 'podsched/v1/#', timeout
 export async function retainedNow(url: string, filter = 'podsched/v1/#'): Promise<Map<string, unknown>> {
   const client = await connectAsync(url, { protocolVersion: 4, reconnectPeriod: 0 }, false);
   const found = new Map<string, unknown>();
+  let seen = 0;
   const marker = `test-marker/${process.pid}-${Math.random().toString(36).slice(2)}`;
   const back = new Promise<void>((resolve) => {
     client.on('message', (topic, payload, packet) => {
+      seen++;
       if (topic === marker) resolve();
       else if (packet.retain) found.set(topic, parse(payload.toString('utf8')));
     });
@@ -105,7 +111,8 @@ export async function retainedNow(url: string, filter = 'podsched/v1/#'): Promis
   await client.subscribeAsync(marker, { qos: 1 });
   await client.publishAsync(marker, '', { qos: 1 });
   await back;
-  await sleep(50); // a broker may send what it kept a little late
+  // aedes lets the marker overtake what it kept: the snapshot has ended when nothing came for a while
+  for (let before = -1; before !== seen; await sleep(250)) before = seen;
   await client.endAsync();
   return found;
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { KeyText } from '../../src/api/objects.ts';
+import type { KeyText, PodUid } from '../../src/api/objects.ts';
 import type { ContainerState, RuntimePod, SandboxState } from '../../src/container/words.ts';
-import { adoptableUid, isAlive } from '../../src/pleg/adoption.ts';
+import { adoptableUid, isAlive, predecessorsOf } from '../../src/pleg/adoption.ts';
 
 const web = 'Pod/default/web' as KeyText;
 
@@ -44,3 +44,17 @@ for (const [sandbox, container, expected] of alive) {
     assert.equal(isAlive(p), expected);
   });
 }
+
+test('a predecessor is another instance of the same name that still lives', () => {
+  const pods = [
+    pod('self', '1:a', 0, 'ready'),
+    pod('earlier', '1:a', 0, 'ready'),
+    pod('ended', '1:a', 0, 'notready'),
+    pod('other', '1:a', 0, 'ready', { name: 'other' }),
+  ];
+  const self = { namespace: 'default', name: 'web', uid: 'self' as PodUid };
+  assert.deepEqual(
+    predecessorsOf(pods, self).map((p) => p.uid),
+    ['earlier'],
+  );
+});

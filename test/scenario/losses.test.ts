@@ -49,6 +49,28 @@ test('a card that cannot be listed does not keep the agent from starting', async
   assert.equal(world.pod('web')?.status.phase, 'Running');
 });
 
+test('with a full card the end of a one-shot pod is told, nothing of it goes, and it is recorded when there is room', async () => {
+  const world = new World();
+  world.runtime.onStart(() => ({ exitAfterMs: 1000, exitCode: 0 }));
+  world.folder.files.set('job.yaml', manifest('job', { lines: ['restartPolicy: Never'] }));
+  await world.start();
+  await world.clock.advance(500);
+  const put = world.stateStore.put;
+  world.stateStore.put = full;
+  await world.advance(120);
+  assert.equal(world.pod('job')?.status.phase, 'Succeeded');
+  assert.ok(world.events.some((e) => e.reason === 'StoreFailed'));
+  assert.notEqual(world.runtime.find('job', 'app'), undefined);
+  world.stateStore.put = put;
+  await world.advance(30);
+  assert.equal(world.sync('job')?.phase, 'Completed');
+  world.runtime.containers.clear();
+  world.runtime.sandboxes.clear();
+  await world.restart();
+  await world.advance(60);
+  assert.equal(world.runtime.deeds.filter((d) => d === 'startContainer').length, 1);
+});
+
 test('with the state lost and the card full, what a file names runs on untouched, and is adopted when there is room', async () => {
   const world = await running('web');
   const uid = world.pod('web')?.metadata.uid;
