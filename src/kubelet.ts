@@ -103,7 +103,7 @@ export class Kubelet {
           worker: this.workers.state(uid),
           completed: this.#completions.has(this.pods.get(uid)),
         }),
-      runtimeUid: (key, podHash) => this.#runtimeUid(key, podHash),
+      runtimeUid: (key, podHash) => (this.pleg.listed() ? adoptableUid(this.pleg.pods(), key, podHash) : 'unknown'),
       emit: (update) => this.#mailbox.push({ from: 'config', update }),
       changed: (keys) => {
         this.#telling.mark(keys);
@@ -380,10 +380,6 @@ export class Kubelet {
       () => this.world.broker.setReady(),
       (e) => this.world.log.warn({ error: describeError(e) }, 'statuses cannot be stored'),
     );
-  }
-
-  #runtimeUid(key: KeyText, podHash: string): PodUid | undefined | 'unknown' {
-    return this.pleg.listed() ? adoptableUid(this.pleg.pods(), key, podHash) : 'unknown';
   }
 
   #live(pod: DesiredPod): LivePod {

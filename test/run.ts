@@ -1,6 +1,6 @@
 /**
- * Runs the tests with node's runner: first what needs nothing but Node, two files at a time, then what starts real containerds and
- * brokers, one file at a time. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
+ * Runs the tests with node's runner: first what needs nothing but Node, on two cores, then what starts real containerds and brokers,
+ * one file at a time. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
  * Arguments are parts of file names: only files that have one of them run.
  */
 import { spawn } from 'node:child_process';
@@ -64,19 +64,22 @@ function runFiles(some: readonly string[], concurrency: number, fileTimeoutMs: n
 const swept = await sweepBeds();
 if (swept.length > 0) console.log(`cleared away what an earlier run left: ${swept.join(', ')}`);
 const before = machineTraces();
-const unit = files.filter((f) => !real(f));
 const device = files.filter(real);
-console.log(`${files.length} test files (${unit.length} need only Node, ${device.length} use a real runtime or broker)`);
+const long = files.filter((f) => !real(f) && f.startsWith('test/scenario/random'));
+const unit = files.filter((f) => !real(f) && !long.includes(f));
+console.log(`${files.length} test files (${files.length - device.length} need only Node, ${device.length} use a real runtime or broker)`);
 let failed = false;
 let phases = 0;
-for (const [some, concurrency, fileTimeoutMs] of [
-  [unit, 2, 240_000],
-  [device, 1, 300_000],
-] as const) {
-  if (some.length === 0 || interrupted !== undefined) continue;
-  phases++;
-  failed = (await runFiles(some, concurrency, fileTimeoutMs)) !== 0 || failed;
+/** Runs of node's runner side by side; none is started when there is nothing to run, or nobody wants to know any more. */
+async function phase(...runs: readonly (readonly [some: readonly string[], concurrency: number, fileTimeoutMs: number])[]): Promise<void> {
+  const wanted = interrupted === undefined ? runs.filter(([some]) => some.length > 0) : [];
+  phases += wanted.length;
+  const codes = await Promise.all(wanted.map((r) => runFiles(...r)));
+  failed ||= codes.some((code) => code !== 0);
 }
+// the random worlds keep one core busy for minutes: the short files have the other one meanwhile
+await phase([long, 1, 600_000], [unit, long.length > 0 ? 1 : 2, 300_000]);
+await phase([device, 1, 300_000]);
 
 // Nothing may be left. What is, is named and cleared away, and the run has failed.
 let left = leftovers(mark, folder, before);
