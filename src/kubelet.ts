@@ -3,7 +3,7 @@
  * Owns the mailbox and which instances are known; decides nothing.
  */
 import type { DesiredPod } from './api/desired.ts';
-import type { KeyText, PodUid } from './api/objects.ts';
+import type { PodUid } from './api/objects.ts';
 import type { PodStatus } from './api/status.ts';
 import { Deadlines } from './async/deadlines.ts';
 import { Mailbox } from './async/mailbox.ts';

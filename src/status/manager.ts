@@ -54,6 +54,8 @@ interface Stored {
 const prefix = 'status/';
 // room for boot and seq, which are added when it is told
 const stampBytes = 128;
+// a normal start has more answers than statuses: accepted, waiting for this and that, ready
+const syncBurst = 8;
 
 const stampPod = (pod: ToldPod, { boot, seq }: Stamp): ToldPod => ({
   ...pod,
@@ -166,7 +168,8 @@ export class StatusManager {
     if (body === undefined) this.#clear(topic);
     else {
       const capped = capSync(body, this.#maxBytes());
-      this.#teller.set(topic, { body: capped, stamp: stampOwn, expirySeconds: expirySeconds.sync, volatile: ['nextRetrySeconds'] });
+      const value = { body: capped, stamp: stampOwn, expirySeconds: expirySeconds.sync, volatile: ['nextRetrySeconds'], burst: syncBurst };
+      this.#teller.set(topic, value, { urgent: body.phase === 'Terminating' });
     }
   }
 

@@ -25,9 +25,11 @@ export interface Value<T extends object = object> {
   readonly stamp: (body: T, stamp: Stamp) => object;
   readonly expirySeconds: number;
   readonly volatile?: readonly string[];
+  /** How often it may change at once; default 4. */
+  readonly burst?: number;
 }
 
-const burst = 4;
+const usualBurst = 4;
 const refillMs = 5_000;
 
 interface Entry {
@@ -35,7 +37,7 @@ interface Entry {
   /** What was told, for comparing; undefined: nothing yet. */
   told: string | undefined;
   stamp: Stamp | undefined;
-  /** Tokens at `filledAt`; they grow by one in five seconds, up to four. */
+  /** Tokens at `filledAt`; they grow by one in five seconds, up to the burst. */
   tokens: number;
   filledAt: Monotonic;
 }
@@ -63,7 +65,13 @@ export class Teller {
     const now = deps.clock.monotonic();
     // the stamp function only ever sees the body it came with
     const erased = value as unknown as Value;
-    const entry = this.#entries.get(topic) ?? { value: erased, told: undefined, stamp: undefined, tokens: burst, filledAt: now };
+    const entry = this.#entries.get(topic) ?? {
+      value: erased,
+      told: undefined,
+      stamp: undefined,
+      tokens: value.burst ?? usualBurst,
+      filledAt: now,
+    };
     entry.value = erased;
     this.#entries.set(topic, entry);
     this.#tell(topic, entry, o.urgent === true);
@@ -112,7 +120,7 @@ export class Teller {
       return;
     }
     const now = deps.clock.monotonic();
-    entry.tokens = Math.min(burst, entry.tokens + (now - entry.filledAt) / refillMs);
+    entry.tokens = Math.min(entry.value.burst ?? usualBurst, entry.tokens + (now - entry.filledAt) / refillMs);
     entry.filledAt = now;
     // a hair below one: sums of fractions must not cost a turn
     if (!urgent && entry.tokens < 0.999) {

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Lab, startLab } from './lab.ts';
 import { container, deaf, exit, manifest, type PodText, pod, serve } from './manifest.ts';
 import { sleep, until } from './process.ts';
-import { agreed, footprint, gone, type toldPod } from './truth.ts';
+import { agreed, footprint, gone, toldPod } from './truth.ts';
 import { retainedNow } from './watcher.ts';
 
 let lab: Lab;
@@ -68,7 +68,7 @@ describe('pods live as their manifests say', { concurrency: 6 }, () => {
     const name = drop(pod('again', { containers: [container('main', deaf)] }));
     const first = await agreed(lab, name, (p) => p.status.phase === 'Running');
     lab.agent.removeManifest('again.yaml');
-    await sleep(300);
+    await lab.watcher.untilAll('it ends', () => toldPod(lab, name)?.metadata.deletionTimestamp !== undefined);
     drop(pod('again'));
     const second = await agreed(lab, name, (p) => p.metadata.uid !== first.pod.metadata.uid && p.status.phase === 'Running');
     assert.equal(status(second.pod, 'main')?.restartCount, 0);
