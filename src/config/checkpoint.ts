@@ -20,7 +20,7 @@ export class Checkpoint {
 
   constructor(private readonly store: Store) {}
 
-  /** Everything that can be read. Never throws: what cannot be read makes it 'lost'. */
+  /** Everything that can be read. Never throws: what cannot be read makes it 'lost'. A pod read from an older copy has no UID. */
   async load(): Promise<{ readonly state: CheckpointState; readonly entries: readonly Entry[]; readonly lost: readonly unknown[] }> {
     const entries: Entry[] = [];
     const lost: unknown[] = [];
@@ -32,7 +32,9 @@ export class Checkpoint {
     }
     await inGroups(keys, async (key) => {
       try {
-        entries.push(readEntry(await this.store.get(key), key));
+        const stored = await this.store.read(key);
+        const entry = readEntry(stored?.value, key);
+        entries.push(stored?.older === true ? withoutInstance(entry) : entry);
       } catch (e) {
         this.#lost.add(key);
         lost.push(e);
@@ -69,6 +71,9 @@ export class Checkpoint {
     }
   }
 }
+
+/** An older copy may speak of an instance that was replaced since, and of a text that was edited since: which instance lives, the runtime knows. */
+const withoutInstance = ({ uid: _, ...entry }: Entry): Entry => entry;
 
 /** Acts on all items, a few at once: a card takes several syncs together as fast as one. Rejects with the first failure. */
 export async function inGroups<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {

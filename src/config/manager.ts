@@ -18,7 +18,7 @@ import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
 import { Checkpoint, type CheckpointState, inGroups } from './checkpoint.ts';
 import { DecodedFolder } from './decodedFolder.ts';
-import { type Candidate, type Entry, isSame, mergeFolder, type Wanted, winnerOf } from './merge.ts';
+import { type Candidate, type Entry, hasNoInstance, isSame, mergeFolder, type Wanted, winnerOf } from './merge.ts';
 import { Stretch } from './stretch.ts';
 import { ConfigTeller, type ConfigTellerDeps } from './teller.ts';
 import type { ConfigView, Told } from './view.ts';
@@ -85,6 +85,7 @@ export class Config {
       for (const entry of entries) {
         try {
           this.#accept(entry, this.#desiredOf(entry), 'ADD', out);
+          if (hasNoInstance(entry)) this.#adoptable = new Set([...(this.#adoptable ?? []), entry.key]);
         } catch (e) {
           this.#state = 'lost';
           this.deps.log.error({ key: entry.key, error: describeError(e) }, 'a stored object cannot be used');
@@ -183,7 +184,10 @@ export class Config {
       : strict && listing.insecure !== undefined
         ? `${listing.insecure}, which strict refuses`
         : undefined;
-    if (!listing.ok || this.#fault !== undefined) return this.#tell();
+    if (!listing.ok || this.#fault !== undefined) {
+      await this.#settleOlder();
+      return this.#tell();
+    }
     const fresh = await this.#folder.take(listing.files, strict);
     const first = !this.#read;
     if (!fresh && !first && this.#pending.size === 0) return this.#tell();
@@ -201,6 +205,18 @@ export class Config {
         .catch((e) => this.deps.log.warn({ error: describeError(e) }, 'unreadable state cannot be removed'));
     }
     this.#tell();
+  }
+
+  /** The folder says nothing: what an older copy says is all there is. */
+  async #settleOlder(): Promise<void> {
+    const older = [...this.#entries.values()].filter(hasNoInstance);
+    if (older.length === 0) return;
+    await this.#settle(
+      older.map((entry) => {
+        const winner = winnerOf(entry);
+        return { key: entry.key, candidates: entry.candidates, ...(winner === undefined ? {} : { winner }) };
+      }),
+    );
   }
 
   /** Pods without an entry that the folder names, refused ones too. */

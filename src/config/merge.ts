@@ -21,7 +21,7 @@ export interface Candidate {
 /** An accepted object: what a checkpoint entry holds. */
 export interface Entry {
   readonly key: KeyText;
-  /** The instance of a pod; ConfigMaps and Secrets have none. */
+  /** The instance of a pod; ConfigMaps and Secrets have none. A pod without: which it is must be asked of the runtime. */
   readonly uid?: PodUid;
   /** When this instance was first accepted, RFC 3339. */
   readonly since: string;
@@ -80,9 +80,13 @@ export function pickWinner(before: Entry | undefined, candidates: readonly Candi
   return among.find((c) => c.source === before.winner) ?? among.find((c) => c.revision === running) ?? among[0];
 }
 
+/** A pod whose entry was read from an older copy, and which has not begun. */
+export const hasNoInstance = (entry: Entry): boolean => entry.uid === undefined && winnerOf(entry)?.object.kind === 'Pod';
+
 /** Whether the checkpoint already says what is wanted. */
 export function isSame(entry: Entry | undefined, wanted: Wanted): boolean {
   if (entry === undefined) return wanted.winner === undefined;
+  if (hasNoInstance(entry)) return false;
   if (entry.winner !== wanted.winner?.source || entry.candidates.length !== wanted.candidates.length) return false;
   return entry.candidates.every((c, i) => c.source === wanted.candidates[i]?.source && c.revision === wanted.candidates[i]?.revision);
 }

@@ -12,7 +12,7 @@ import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf } from '../world/errno.ts';
-import { type Store, StoreCorrupt } from '../world/store.ts';
+import { type Store, StoreCorrupt, type StoredValue } from '../world/store.ts';
 import { entryText, fileNameOf, keyOfFileName, parseEntry } from './entry.ts';
 
 const suffix = '.json';
@@ -37,12 +37,17 @@ export class FileStore implements Store {
     private readonly options: { readonly durable: boolean },
   ) {}
 
-  get(key: string): Promise<unknown> {
+  async get(key: string): Promise<unknown> {
+    return (await this.read(key))?.value;
+  }
+
+  read(key: string): Promise<StoredValue | undefined> {
     return this.#inTurn(key, async () => {
       const now = await this.#read(this.#path(key, suffix), key);
-      if (now.is === 'good') return now.value;
+      if (now.is === 'good') return { value: now.value, older: false };
       const before = await this.#read(this.#path(key, previous), key);
-      if (before.is === 'good') return before.value;
+      // a cut between the two renames leaves no newest: then nothing newer was ever used
+      if (before.is === 'good') return { value: before.value, older: now.is === 'bad' };
       if (now.is === 'absent' && before.is === 'absent') return undefined;
       throw new StoreCorrupt(key, { cause: now.is === 'bad' ? now.cause : before.is === 'bad' ? before.cause : undefined });
     });

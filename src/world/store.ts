@@ -5,12 +5,20 @@
 export interface Store {
   /** The stored value; undefined when there is none. Throws StoreCorrupt when neither the file nor its previous copy can be read. */
   get(key: string): Promise<unknown>;
+  /** As `get`, and whether the newest could not be read, so that the value is that of the previous copy. */
+  read(key: string): Promise<StoredValue | undefined>;
   /** Durable when it resolves. Writes nothing when the value is what is stored already. */
   put(key: string, value: unknown): Promise<void>;
   /** Removing what is not there is success. */
   remove(key: string): Promise<void>;
   /** Keys that begin with `prefix`, sorted; keys of unreadable entries are included. */
   list(prefix: string): Promise<string[]>;
+}
+
+export interface StoredValue {
+  readonly value: unknown;
+  /** Something newer was stored, and is lost. */
+  readonly older: boolean;
 }
 
 /** An entry that exists and cannot be read, its previous copy neither. */
@@ -36,6 +44,10 @@ export class MemoryStore implements Store {
     } catch (cause) {
       throw new StoreCorrupt(key, { cause });
     }
+  }
+  async read(key: string): Promise<StoredValue | undefined> {
+    const value = await this.get(key);
+    return value === undefined ? undefined : { value, older: false };
   }
   async put(key: string, value: unknown): Promise<void> {
     this.entries.set(key, JSON.stringify(value));

@@ -21,10 +21,16 @@ before(async () => {
   lab = await startLab('torn');
   const drop = (...of: Parameters<typeof pod>) => lab.agent.drop(`${of[0]}.yaml`, manifest(pod(...of)));
   drop('plain');
-  drop('two', { containers: [container('a'), container('b')] });
+  drop('replaced');
+  drop('edited', { containers: [container('a'), container('b')] });
   drop('done', { restartPolicy: 'Never', containers: [container('main', exit(0))] });
-  const names = ['plain', 'two', 'done'];
+  const names = ['plain', 'replaced', 'edited', 'done'];
   await Promise.all(names.map((n) => agreed(lab, n, settled)));
+  // so that the previous copies of their entries speak of another instance, and of another container
+  drop('replaced', { containers: [container('main'), container('second')] });
+  drop('edited', { containers: [container('a'), container('b', undefined, { env: [{ name: 'EDITED', value: 'yes' }] })] });
+  await agreed(lab, 'replaced', (p) => settled(p) && p.spec.containers.length === 2);
+  await agreed(lab, 'edited', (p) => settled(p) && p.status.containerStatuses?.[1]?.restartCount === 1);
   known = new Map(
     await Promise.all(
       names.map(async (n) => [n, await agreed(lab, n, (p, s) => settled(p) && /^(Ready|Succeeded)$/.test(s.reason))] as const),

@@ -5,7 +5,7 @@ import { PodCache } from '../../src/container/cache.ts';
 import { Completions } from '../../src/pod/completions.ts';
 import { RandomStory } from './random.ts';
 
-const alone = process.env['SEED'];
+const alone = process.env.SEED;
 const seeds = alone === undefined ? Array.from({ length: 300 }, (_, i) => i + 1) : [Number(alone)];
 
 test('300 seeds of edits, crashes, errors, hangs, lost events and restarts converge, and the invariants hold throughout', async (t) => {

@@ -258,7 +258,7 @@ export class RandomStory {
         faults.push(`${name} is not told`);
         continue;
       }
-      if (told.metadata.labels?.['label'] !== `v${wanted.label}`) faults.push(`${name} is told with an old label`);
+      if (told.metadata.labels?.label !== `v${wanted.label}`) faults.push(`${name} is told with an old label`);
       if (expected.length === 0) {
         if (told.status.phase !== 'Succeeded' && told.status.phase !== 'Failed')
           faults.push(`${name} is told ${told.status.phase}, and has ended`);

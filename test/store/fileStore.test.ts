@@ -80,8 +80,10 @@ for (const [how, tear] of torn) {
     await tear(join(dir, 'a.json'));
     const next = new FileStore(dir, { durable: true });
     assert.equal(await next.get('a'), 'old');
+    // a cut between the two renames leaves no newest, and then nothing newer was ever used
+    assert.deepEqual(await next.read('a'), { value: 'old', older: how !== 'gone' });
     await next.put('a', 'newest');
-    assert.equal(await next.get('a'), 'newest');
+    assert.deepEqual(await next.read('a'), { value: 'newest', older: false });
     await tear(join(dir, 'a.json'));
     assert.equal(await next.get('a'), 'old', 'the torn file did not become the previous copy');
     await next.remove('a');
