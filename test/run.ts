@@ -1,6 +1,6 @@
 /**
- * Runs the tests with node's runner: first what needs nothing but Node, on two cores, then what starts real containerds and brokers,
- * one file at a time. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
+ * Runs the tests with node's runner in two lanes: what starts real containerds and brokers, one file at a time, and beside it what needs
+ * nothing but Node, the random worlds last. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
  * Arguments are parts of file names: only files that have one of them run.
  */
 import { spawn } from 'node:child_process';
@@ -70,16 +70,16 @@ const unit = files.filter((f) => !real(f) && !long.includes(f));
 console.log(`${files.length} test files (${files.length - device.length} need only Node, ${device.length} use a real runtime or broker)`);
 let failed = false;
 let phases = 0;
-/** Runs of node's runner side by side; none is started when there is nothing to run, or nobody wants to know any more. */
-async function phase(...runs: readonly (readonly [some: readonly string[], concurrency: number, fileTimeoutMs: number])[]): Promise<void> {
-  const wanted = interrupted === undefined ? runs.filter(([some]) => some.length > 0) : [];
-  phases += wanted.length;
-  const codes = await Promise.all(wanted.map((r) => runFiles(...r)));
-  failed ||= codes.some((code) => code !== 0);
+/** Runs of node's runner one after the other; none is started when there is nothing to run, or nobody wants to know any more. */
+async function lane(...runs: readonly (readonly [some: readonly string[], concurrency: number, fileTimeoutMs: number])[]): Promise<void> {
+  for (const run of runs) {
+    if (run[0].length === 0 || interrupted !== undefined) continue;
+    phases++;
+    if ((await runFiles(...run)) !== 0) failed = true;
+  }
 }
-// the random worlds keep one core busy for minutes: the short files have the other one meanwhile
-await phase([long, 1, 600_000], [unit, long.length > 0 ? 1 : 2, 300_000]);
-await phase([device, 1, 300_000]);
+// real runtimes and brokers are mostly waited for, one file at a time; what only needs a processor has the other one meanwhile
+await Promise.all([lane([device, 1, 300_000]), lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 1, 600_000])]);
 
 // Nothing may be left. What is, is named and cleared away, and the run has failed.
 let left = leftovers(mark, folder, before);
