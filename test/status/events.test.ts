@@ -125,6 +125,20 @@ test('the list holds the last 500, the latest last, and can be asked for one obj
   assert.deepEqual([events.list().at(-1)?.involvedObject.name, events.list().at(-1)?.count], ['p150', 2]);
 });
 
+test('a flood of events of their own keeps no more open than the ring holds: the oldest is then a new event again', () => {
+  const { clock, events } = setUp();
+  for (let i = 0; i < 700; i++) events.event(web, 'Warning', 'Flood', `${i}`);
+  assert.ok(clock.sleeping <= 2, `${clock.sleeping} timers`);
+  events.event(web, 'Warning', 'Flood', '0');
+  events.event(web, 'Warning', 'Flood', '699');
+  const of = (message: string) =>
+    events
+      .list()
+      .filter((e) => e.message === message)
+      .map((e) => e.count);
+  assert.deepEqual([of('0'), of('699')], [[1], [2]]);
+});
+
 test('a file without an object has its events too', () => {
   const { events, told } = setUp();
   events.event({ file: 'web.yaml' }, 'Warning', 'Invalid', 'web.yaml:3:7: expected a mapping');
