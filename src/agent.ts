@@ -3,9 +3,9 @@
  * again. Owns only what it opened. Stopping the agent stops no pod.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statfsSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
-import { arch, release, totalmem } from 'node:os';
+import { arch, cpus, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { PodschedConfiguration } from './api/configuration.ts';
 import type { PodUid } from './api/objects.ts';
@@ -14,6 +14,8 @@ import { MqttBroker } from './broker/client.ts';
 import { type EmbeddedBroker, startEmbedded } from './broker/embedded.ts';
 import { BrokerSession } from './broker/session.ts';
 import { FsFolderReader } from './config/folderReader.ts';
+import { isNotFound } from './container/runtime.ts';
+import type { ContainerId } from './container/words.ts';
 import { CriRuntime } from './cri/runtime.ts';
 import { Kubelet } from './kubelet.ts';
 import { fsLogFolders } from './kuberuntime/logs.ts';
@@ -22,6 +24,7 @@ import { loadIdentity } from './node/identity.ts';
 import { nodeObject } from './node/info.ts';
 import { parseResolvConf } from './node/resolvConf.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
+import { openLogs } from './operations/logs.ts';
 import { startServer } from './server/server.ts';
 import { FileStore } from './store/fileStore.ts';
 import { systemClock } from './world/clock.ts';
@@ -129,6 +132,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       hostIps,
       nodeMemoryBytes: totalmem(),
       thermalThrottlePaths: [],
+      nodeCpus: cpus().length,
+      nodeStorageBytes: () => storageBytes(config.podLogsDir),
       conditionsChanged: () => tellInfo(),
     },
     {
@@ -141,6 +146,11 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       maxContainerRestartMs: config['crashLoopBackOff.maxContainerRestartPeriod'],
       serializeImagePulls: config.serializeImagePulls,
       strict: () => config.strict,
+      allowedUnsafeSysctls: config.allowedUnsafeSysctls,
+      clusterDns: config.clusterDNS,
+      clusterDomain: config.clusterDomain,
+      seccompDefault: config.seccompDefault,
+      seccompFolder: join(config.stateDir, 'seccomp'),
     },
   );
 
@@ -202,6 +212,16 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
         { name: 'broker', ok: broker, message: broker ? 'ok' : 'not connected' },
       ];
     },
+    logs: (request, signal) =>
+      openLogs(request, signal, {
+        clock,
+        pods: () => kubelet.status.told(),
+        logPath: (id) =>
+          runtime.containerStatus(id as ContainerId).then(
+            (c) => c.logPath,
+            (e) => (isNotFound(e) ? undefined : Promise.reject(e)),
+          ),
+      }),
     configuration: () => config,
   };
 
@@ -264,6 +284,16 @@ const trimEnd = (bytes: Uint8Array): Uint8Array => {
   while (end > 0 && (bytes[end - 1] === 10 || bytes[end - 1] === 13)) end--;
   return bytes.subarray(0, end);
 };
+
+/** Of the file system of `path`; 0 when it cannot be asked. */
+function storageBytes(path: string): number {
+  try {
+    const { blocks, bsize } = statfsSync(path);
+    return blocks * bsize;
+  } catch {
+    return 0;
+  }
+}
 
 function readText(path: string): string {
   try {

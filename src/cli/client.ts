@@ -1,5 +1,5 @@
 /** The local API as the commands ask it: one GET at a time, and a clear word when nobody answers. */
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { configurationKeys } from '../api/configuration.ts';
 import { socketName } from '../api/configurationChecks.ts';
@@ -18,6 +18,8 @@ export interface AgentClient {
   events(filter: { readonly namespace?: string; readonly name?: string }): Promise<readonly V1Event[]>;
   conditions(): Promise<readonly NodeCondition[]>;
   configuration(): Promise<Readonly<Record<string, unknown>>>;
+  /** What comes under this path, as it comes. Rejects when the connection breaks before the end. */
+  stream(path: string): Promise<AsyncIterable<Uint8Array>>;
 }
 
 const answerMs = 10_000;
@@ -54,13 +56,22 @@ export function agentClient(socket: string): AgentClient {
     conditions: () => items('/conditions'),
     configuration: async () =>
       ((await get(socket, '/configz')) as { readonly podschedconfig: Readonly<Record<string, unknown>> }).podschedconfig,
+    stream: async (path) => parts(socket, await answered(socket, path)),
   };
 }
 
-async function get(socket: string, path: string): Promise<unknown> {
+const get = async (socket: string, path: string): Promise<unknown> => JSON.parse(await whole(socket, await answered(socket, path)));
+
+/** The answer with 200. An agent that starts is asked again. */
+async function answered(socket: string, path: string): Promise<IncomingMessage> {
   for (let waited = 0; ; waited += retryMs) {
-    const { status, body } = await ask(socket, path);
-    if (status === 200) return JSON.parse(body);
+    const response = await ask(socket, path);
+    const status = response.statusCode ?? 0;
+    if (status === 200) return response;
+    const body = await whole(socket, response);
+    // a Status of the thing itself, in words that need nothing before them
+    if (path.startsWith('/containerLogs/') && (status === 400 || status === 404))
+      throw new CommandError(status === 404 ? exitCodes.notFound : exitCodes.failed, messageOf(body));
     if (status !== 503) throw new CommandError(exitCodes.failed, `the agent answers ${status} to ${path}: ${messageOf(body)}`);
     if (waited >= startMs) throw new CommandError(exitCodes.unreachable, `the agent on ${socket} is still starting`);
     await new Promise((resolve) => setTimeout(resolve, retryMs));
@@ -75,19 +86,31 @@ function messageOf(body: string): string {
   }
 }
 
-function ask(socketPath: string, path: string): Promise<{ readonly status: number; readonly body: string }> {
+/** Resolves at the head of the answer. Silence before and within an answer ends it, but within a stream. */
+function ask(socketPath: string, path: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const fail = (e: unknown): void => reject(unreachable(socketPath, e));
     const asked = request({ socketPath, path, headers: { host: 'podsched' }, agent: false }, (response) => {
-      const parts: Buffer[] = [];
-      response.on('data', (part: Buffer) => parts.push(part));
-      response.on('error', fail);
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString() }));
+      if (response.headers['content-length'] === undefined) asked.setTimeout(0);
+      resolve(response);
     });
     asked.setTimeout(answerMs, () => asked.destroy(new Error(`no answer within ${answerMs / 1000} s`)));
-    asked.on('error', fail);
+    asked.on('error', (e) => reject(unreachable(socketPath, e)));
     asked.end();
   });
+}
+
+async function whole(socket: string, response: IncomingMessage): Promise<string> {
+  const all: Uint8Array[] = [];
+  for await (const part of parts(socket, response)) all.push(part);
+  return Buffer.concat(all).toString();
+}
+
+async function* parts(socket: string, response: IncomingMessage): AsyncGenerator<Uint8Array, void> {
+  try {
+    for await (const part of response) yield part as Uint8Array;
+  } catch (e) {
+    throw unreachable(socket, e);
+  }
 }
 
 function unreachable(socket: string, cause: unknown): CommandError {
@@ -99,6 +122,8 @@ function unreachable(socket: string, cause: unknown): CommandError {
         ? 'there is no such socket; is the agent running (systemctl status podsched), or is --run-dir another one?'
         : code === 'ECONNREFUSED'
           ? 'the agent is not running (systemctl status podsched)'
-          : code;
+          : code === 'ECONNRESET'
+            ? 'it ended the connection'
+            : code;
   return new CommandError(exitCodes.unreachable, `cannot reach the agent on ${socket}: ${why}`, { cause });
 }

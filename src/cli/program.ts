@@ -2,12 +2,14 @@
  * The commands and their help. Owns no truth: it turns arguments into one call each, and an error into one line and an exit code.
  * Door of commander. `run` is only described here; main starts it without loading this file.
  */
+import { once } from 'node:events';
 import { Command, CommanderError, Option } from 'commander';
 import { harmless } from '../world/terminal.ts';
 import { agentClient, socketPath, type WhereOptions } from './client.ts';
 import { defaultConfigFile } from './configFile.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { get, type Output, outputs, type Printer } from './get.ts';
+import { type ByteOutput, type LogOptions, logs } from './logs.ts';
 import { describe, showWhy } from './show.ts';
 import { validate } from './validate.ts';
 import { version } from './version.ts';
@@ -16,6 +18,8 @@ export interface ProgramWorld {
   readonly print: Printer;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: () => Promise<Uint8Array>;
+  /** For what is no text of our own. */
+  readonly bytes: ByteOutput;
 }
 
 const realWorld: ProgramWorld = {
@@ -30,6 +34,12 @@ const realWorld: ProgramWorld = {
     const parts: Buffer[] = [];
     for await (const part of process.stdin) parts.push(part as Buffer);
     return Buffer.concat(parts);
+  },
+  bytes: {
+    isTerminal: process.stdout.isTTY === true,
+    write: async (bytes) => {
+      if (!process.stdout.write(bytes)) await once(process.stdout, 'drain');
+    },
   },
 };
 
@@ -137,6 +147,18 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .action(async (pod: string, o: NamespaceOptions & { readonly output?: 'json' | 'yaml' }) =>
       done(await showWhy(pod, o, await client(o), print)),
     );
+
+  named(program.command('logs').description('print the log of a container').argument('<pod>', 'NAME, or pod/NAME'))
+    .option('-c, --container <name>', 'of this container; not needed when there is one, or the manifest names the default')
+    .option('-f, --follow', 'go on with what comes, until the container ends')
+    .option('-p, --previous', 'of the instance that ran before')
+    .option('--tail <lines>', 'only so many of the last lines')
+    .option('--since <duration>', 'only what is newer, as 5s, 2m or 3h')
+    .option('--since-time <time>', 'only what is newer than a time, as 2026-01-01T00:00:00Z')
+    .option('--timestamps', 'each line begins with its time')
+    .option('--limit-bytes <bytes>', 'no more than so many bytes')
+    .addHelpText('after', '\nExamples:\n  podsched logs web --tail 20 -f\n  podsched logs web -p         why it crashed')
+    .action(async (pod: string, o: LogOptions & WhereOptions) => done(await logs(pod, o, await client(o), world.bytes)));
 
   program
     .command('validate')

@@ -54,8 +54,8 @@ export async function showWhy(
   if (o.output === 'json') print.out(`${JSON.stringify(answer, null, 2)}\n`);
   else if (o.output === 'yaml') print.out(toYaml(answer));
   else {
-    const { staticPodPath, podLogsDir } = await client.configuration();
-    print.out(harmlessLines(whyText(answer, folderText(staticPodPath), folderText(podLogsDir))));
+    const { staticPodPath } = await client.configuration();
+    print.out(harmlessLines(whyText(answer, folderText(staticPodPath))));
   }
   return exitCodes.done;
 }

@@ -1,6 +1,8 @@
 /** What every window of the agent (local API, commands) looks at: answers as plain data, asked for when somebody looks. */
 import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
+import type { LogRequest } from './logRequest.ts';
+import type { LogAnswer } from './logs.ts';
 
 export interface NodeCondition {
   readonly type: string;
@@ -27,6 +29,8 @@ export interface AgentView {
   events(filter: { readonly namespace?: string; readonly name?: string }): readonly V1Event[];
   conditions(): readonly NodeCondition[];
   health(): readonly HealthCheck[];
+  /** Rejects when the runtime or the file does not answer. The signal ends the stream. */
+  logs(request: LogRequest, signal: AbortSignal): Promise<LogAnswer>;
   /** The configuration in force, by dotted path. Secrets are files, so nothing here is secret. */
   configuration(): Readonly<Record<string, unknown>>;
 }

@@ -24,14 +24,20 @@ export interface ValidateOptions {
   readonly checkConfiguration: (file: { readonly path: string; readonly text: string }) => {
     readonly problems: readonly Problem[];
     readonly warnings: readonly Problem[];
+    readonly config?: { readonly allowedUnsafeSysctls: readonly string[] };
   };
 }
 
-/** Judges each file by itself, and names objects that stand in two of them. */
+/** Judges each file by itself, with what a podsched.yaml among them allows, and names objects that stand in two of them. */
 export function validateFiles(files: readonly FileToValidate[], o: ValidateOptions): Validated[] {
   const seen = new Map<KeyText, string>();
+  const allowed = files.flatMap(({ path, content }) =>
+    content.ok && isConfiguration(path, content)
+      ? (o.checkConfiguration({ path, text: textOf(content.bytes) }).config?.allowedUnsafeSysctls ?? [])
+      : [],
+  );
   return files.map((file) => {
-    const result = validateFile(file, o);
+    const result = validateFile(file, o, allowed);
     const twice = result.objects.flatMap((key): Problem[] => {
       const first = seen.get(key);
       if (first === undefined) seen.set(key, file.path);
@@ -43,17 +49,18 @@ export function validateFiles(files: readonly FileToValidate[], o: ValidateOptio
   });
 }
 
-const isConfiguration = (path: string, content: FileText['content']): boolean =>
-  basename(path) === configurationFile ||
-  (content.ok && /^["']?kind["']?:\s*["']?PodschedConfiguration\b/m.test(Buffer.from(content.bytes).toString()));
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
-function validateFile({ path, content }: FileToValidate, o: ValidateOptions): Validated {
+const isConfiguration = (path: string, content: FileText['content']): boolean =>
+  basename(path) === configurationFile || (content.ok && /^["']?kind["']?:\s*["']?PodschedConfiguration\b/m.test(textOf(content.bytes)));
+
+function validateFile({ path, content }: FileToValidate, o: ValidateOptions, allowedUnsafeSysctls: readonly string[]): Validated {
   if (content.ok && isConfiguration(path, content)) {
-    const { problems, warnings } = o.checkConfiguration({ path, text: Buffer.from(content.bytes).toString() });
+    const { problems, warnings } = o.checkConfiguration({ path, text: textOf(content.bytes) });
     return { path, problems, warnings, objects: [] };
   }
   const shown = path === '-' ? 'stdin' : path;
-  const decoded = decodeFile({ name: shown, content }, { strict: o.strict });
+  const decoded = decodeFile({ name: shown, content }, { strict: o.strict, allowedUnsafeSysctls });
   const warnings = [...decoded.warnings, ...decoded.objects.flatMap((d) => d.warnings)].map((w) => ({ ...w, file: shown }));
   const name = basename(path);
   if (path !== '-' && decoded.problems.length === 0 && !isManifestName(name)) {

@@ -4,13 +4,12 @@
  * words, with the container it is about, the place of each mistake, and what of the node stands in the way.
  */
 
-import type { PodUid } from '../api/objects.ts';
 import type { FileStatus, SyncStatus, ToldProblem } from '../api/payloads.ts';
 import { problemText } from '../api/problems.ts';
 import { explainReason } from '../api/reasons.ts';
 import type { ToldPod, V1ContainerStatus } from '../api/status.ts';
-import { podLogFolder } from '../kuberuntime/names.ts';
 import type { NodeCondition } from './agentView.ts';
+import { pickContainer } from './logTarget.ts';
 import { findPod, isTarget, type Target } from './target.ts';
 
 export interface WhyFacts {
@@ -35,8 +34,8 @@ export interface Why {
     readonly name: string;
     readonly restarts: number;
     readonly lastEnd?: string;
-    /** The file of its newest log, under podLogsDir. */
-    readonly log?: string;
+    /** The command that prints the log which says more. */
+    readonly logs?: string;
   };
   readonly problems: readonly ToldProblem[];
   readonly nextRetrySeconds?: number;
@@ -143,7 +142,6 @@ function containerOf(pod: ToldPod, reason: string): Why['container'] | undefined
   const found = all.find(has) ?? all.find((c) => c.state.running === undefined && c.state.terminated?.exitCode !== 0) ?? all.find(notReady);
   if (found === undefined) return undefined;
   const end = found.state.terminated ?? found.lastState.terminated;
-  const { name, namespace = 'default', uid } = pod.metadata;
   const ran = end !== undefined || found.state.running !== undefined;
   return {
     name: found.name,
@@ -151,25 +149,34 @@ function containerOf(pod: ToldPod, reason: string): Why['container'] | undefined
     ...(end && {
       lastEnd: `exit code ${end.exitCode}${end.reason === undefined ? '' : ` (${end.reason})`}${end.message === undefined ? '' : `: ${end.message}`}`,
     }),
-    ...(ran &&
-      uid !== undefined && { log: `${podLogFolder({ namespace, name, uid: uid as PodUid })}/${found.name}/${found.restartCount}.log` }),
+    ...(ran && { logs: logsCommand(pod, found) }),
   };
+}
+
+function logsCommand(pod: ToldPod, c: V1ContainerStatus): string {
+  const { name, namespace = 'default' } = pod.metadata;
+  const where = namespace === 'default' ? '' : ` -n ${namespace}`;
+  const picked = pickContainer(pod, undefined);
+  const which = picked.ok && picked.value === c.name ? '' : ` -c ${c.name}`;
+  // of one that waits, `logs` shows the last that ran anyway
+  const previous = c.state.running && c.lastState.terminated ? ' -p' : '';
+  return `podsched logs ${name}${where}${which}${previous}`;
 }
 
 const notReady = (c: V1ContainerStatus): boolean => !c.ready && c.state.terminated?.exitCode !== 0;
 
-/** As `podsched why` prints it. `folder` stands before the names of manifests, `logs` before those of logs. */
-export function whyText(w: Why, folder = '', logs = ''): string {
+/** As `podsched why` prints it. `folder` stands before the names of manifests. */
+export function whyText(w: Why, folder = ''): string {
   const reasonShown = w.well && (w.reason === 'Ready' || w.reason === 'Succeeded') ? '' : `: ${w.reason}`;
   const more = w.problems.length > 0 && w.problems.some((p) => w.message.includes(p.got)) ? [] : [w.message];
   const lines = [`${w.object.name} ${w.state}${reasonShown}`, ...more.filter((m) => m !== '').map((m) => `  ${m}`)];
   for (const p of w.problems) lines.push(`  ${problemText(p, p.file?.startsWith('/') === true ? '' : folder)}`);
   if (w.container !== undefined) {
-    const { name, restarts, lastEnd, log } = w.container;
+    const { name, restarts, lastEnd, logs } = w.container;
     lines.push(
       `  Container:  ${name}, restarted ${restarts === 1 ? 'once' : `${restarts} times`}${lastEnd === undefined ? '' : `, last end: ${lastEnd}`}`,
     );
-    if (log !== undefined) lines.push(`  Log:        ${logs}${log}`);
+    if (logs !== undefined) lines.push(`  Log:        ${logs}`);
   }
   if (!w.well && w.meaning !== undefined) lines.push(`  Meaning:    ${w.meaning}`);
   if (!w.well && w.remedy !== undefined) lines.push(`  What helps: ${w.remedy}`);

@@ -13,6 +13,7 @@ const words: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   404: 'NotFound',
   405: 'MethodNotAllowed',
+  429: 'TooManyRequests',
   500: 'InternalError',
   503: 'ServiceUnavailable',
 };
@@ -80,7 +81,10 @@ export function answer(view: AgentView | undefined, method: string, target: stri
   const path = query < 0 ? target : target.slice(0, query);
   const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
   if (route === undefined && path !== '/livez') {
-    return failure(404, `there is no ${path.slice(0, 200)}; there are /livez, ${Object.keys(routes).join(', ')}`);
+    return failure(
+      404,
+      `there is no ${path.slice(0, 200)}; there are /livez, /containerLogs/{ns}/{pod}/{container}, ${Object.keys(routes).join(', ')}`,
+    );
   }
   if (method !== 'GET' && method !== 'HEAD') return failure(405, `${path} is read with GET`, { allow: 'GET, HEAD' });
   // alive as soon as it answers

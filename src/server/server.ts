@@ -7,7 +7,9 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AgentView } from '../operations/agentView.ts';
+import { asksForLogs } from '../operations/logRequest.ts';
 import type { Log } from '../world/log.ts';
+import { LogServer } from './logs.ts';
 import { type Answer, answer, failure } from './routes.ts';
 import { bindSocket } from './socket.ts';
 
@@ -27,8 +29,16 @@ export async function startServer(o: ServerOptions): Promise<{ close(): Promise<
   const { log } = o;
   const server = createServer(
     { maxHeaderSize: maxHeaderBytes, requestTimeout: requestMs, headersTimeout: requestMs, keepAliveTimeout: 5000 },
-    (request, response) => send(request, response, decide(request)),
+    (request, response) => {
+      const [path = '', query = ''] = (request.url ?? '/').split(/\?(.*)/s);
+      if (!asksForLogs(path)) return send(request, response, decide(request));
+      logs.serve(request, response, path, query).then(
+        (refused) => refused && send(request, response, refused),
+        (error) => log.error({ error, url: request.url }, 'a log could not be served'),
+      );
+    },
   );
+  const logs = new LogServer(o.agent, log);
   server.maxConnections = maxConnections;
   server.maxRequestsPerSocket = 1000;
 

@@ -37,6 +37,12 @@ async function command(
     },
     env: o.env ?? {},
     stdin: async () => new TextEncoder().encode(o.stdin ?? ''),
+    bytes: {
+      isTerminal: false,
+      write: async (bytes) => {
+        out += Buffer.from(bytes).toString();
+      },
+    },
   });
   return { code, out, err };
 }

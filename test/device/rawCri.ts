@@ -200,6 +200,11 @@ export class RawCri {
     return [text(network, 1), ...messages(network, 2).map((ip) => text(ip, 1))].filter((ip) => ip !== '');
   }
 
+  /** The runtime goes on in a new file of the same name. */
+  async reopenLog(id: string): Promise<void> {
+    await this.#call('ReopenContainerLog', stringField(1, id));
+  }
+
   async stopSandbox(id: string): Promise<void> {
     await this.#call('StopPodSandbox', stringField(1, id));
   }

@@ -45,3 +45,10 @@ test('a file that cannot be read is a mistake', () => {
   const [result] = validate([{ path: 'gone.yaml', content: { ok: false, reason: 'SourceUnreadable', message: 'no such file' } }]);
   assert.equal(result?.problems[0]?.got, 'no such file');
 });
+
+test('sysctls that a podsched.yaml among the files allows are right in the manifests beside it', () => {
+  const sysctls = 'spec:\n  securityContext:\n    sysctls: [{name: net.core.somaxconn, value: "99"}]\n';
+  const manifest = file('web.yaml', pod('web').replace('spec:\n', sysctls));
+  assert.equal(validate([manifest])[0]?.problems[0]?.path, 'spec.securityContext.sysctls[0].name');
+  assert.deepEqual(validate([manifest, file('podsched.yaml', 'allowedUnsafeSysctls: [net.core.*]\n')])[0]?.problems, []);
+});

@@ -105,6 +105,7 @@ export const agentView = (o: Partial<AgentView> = {}): AgentView => ({
     ),
   conditions: () => [],
   health: () => [{ name: 'runtime', ok: true, message: 'ok' }],
+  logs: async () => ({ ok: false, code: 404, message: 'no logs here' }),
   configuration: () => ({ runDir: '/run/podsched', staticPodPath: '/etc/podsched' }),
   ...o,
 });

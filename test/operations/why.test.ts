@@ -29,13 +29,21 @@ test('a crash loop is told with its container, its last end, the remedy and the 
     name: 'app',
     restarts: 4,
     lastEnd: 'exit code 137 (OOMKilled)',
-    log: `default_web_${told('web').metadata.uid}/app/4.log`,
+    logs: 'podsched logs web -c app',
   });
-  const text = whyText(w, '', '/var/log/pods/');
-  assert.match(text, /^ {2}Log: {8}\/var\/log\/pods\/default_web_[^/]+\/app\/4\.log$/m);
+  const text = whyText(w);
+  assert.match(text, /^ {2}Log: {8}podsched logs web -c app$/m);
   assert.match(text, /^web is not running: CrashLoopBackOff\n {2}app: back-off 40s\n/);
   assert.match(text, /What helps: .*memory limit/);
   assert.match(text, /Next try: {3}within 32 s/);
+});
+
+test('the log that says more is named by its command: the previous one of a container that runs again', () => {
+  const c = cs('app', { state: { running: { startedAt: '2026-01-01T00:59:00Z' } }, restartCount: 1, lastState: ended(1, 'Error') });
+  const object = { kind: 'Pod', namespace: 'kitchen', name: 'web' };
+  const pod = told('web', { metadata: { namespace: 'kitchen' }, status: { containerStatuses: [c] } });
+  const w = why({ ...web, namespace: 'kitchen' }, facts({ sync: [sync('web', { object, reason: 'ContainersNotReady' })], pods: [pod] }));
+  assert.equal(w?.container?.logs, 'podsched logs web -n kitchen -p');
 });
 
 test('a refused object is told with the place of each mistake, under the folder it lies in', () => {

@@ -1,0 +1,76 @@
+/** `logs POD`: the bytes of the log as they are when they go to a file or a pipe; on a terminal without what would steer it. */
+import { parseDuration } from '../api/quantity.ts';
+import { pickContainer } from '../operations/logTarget.ts';
+import { findPod, isTarget, knownObjects, notFoundText, parseTarget } from '../operations/target.ts';
+import { terminalFilter } from '../world/terminal.ts';
+import type { AgentClient } from './client.ts';
+import { CommandError, exitCodes } from './exitCodes.ts';
+
+export interface LogOptions {
+  readonly namespace: string;
+  readonly container?: string;
+  readonly follow?: true;
+  readonly previous?: true;
+  readonly timestamps?: true;
+  readonly tail?: string;
+  readonly since?: string;
+  readonly sinceTime?: string;
+  readonly limitBytes?: string;
+}
+
+export interface ByteOutput {
+  readonly isTerminal: boolean;
+  /** Resolves when more may come. */
+  write(bytes: Uint8Array): Promise<void>;
+}
+
+const usage = (text: string): CommandError => new CommandError(exitCodes.usage, text);
+
+/** Ends when the log ends; with `follow` when the container does. */
+export async function logs(what: string, o: LogOptions, client: AgentClient, output: ByteOutput): Promise<number> {
+  const wanted = parseTarget(what, o.namespace);
+  if (wanted?.kind !== 'Pod') throw usage(`${JSON.stringify(what)} is no pod: NAME, or pod/NAME, is meant`);
+  const query = logQuery(o);
+  const pods = await client.pods();
+  const pod = findPod(pods, wanted);
+  if (pod === undefined) {
+    const sync = await client.sync();
+    const told = sync.find((s) => isTarget(wanted, s.object));
+    if (told === undefined) throw new CommandError(exitCodes.notFound, notFoundText(wanted, knownObjects(sync, pods)));
+    throw new CommandError(
+      exitCodes.failed,
+      `pod "${wanted.name}" has not run yet (${told.reason}); podsched why ${wanted.name} says more`,
+    );
+  }
+  const picked = pickContainer(pod, o.container);
+  if (!picked.ok) throw picked.code === 404 ? new CommandError(exitCodes.notFound, picked.message) : usage(picked.message);
+  const path = ['/containerLogs', ...[wanted.namespace, wanted.name, picked.value].map(encodeURIComponent)].join('/');
+  const filter = output.isTerminal ? terminalFilter() : undefined;
+  for await (const chunk of await client.stream(`${path}${query}`)) {
+    await output.write(filter === undefined ? chunk : Buffer.from(filter(chunk)));
+  }
+  return exitCodes.done;
+}
+
+/** Of the local API. Rejects what it could not take, in the words of the options. */
+function logQuery(o: LogOptions): string {
+  const query = new URLSearchParams();
+  for (const name of ['follow', 'previous', 'timestamps'] as const) if (o[name]) query.set(name, 'true');
+  const number = (option: string, text: string, min: number): string => {
+    if (!/^\d{1,15}$/.test(text) || Number(text) < min)
+      throw usage(`--${option}: expected a whole number from ${min} on, got ${JSON.stringify(text)}`);
+    return text;
+  };
+  // -1 is kubectl's word for all
+  if (o.tail !== undefined && o.tail !== '-1') query.set('tailLines', number('tail', o.tail, 0));
+  if (o.limitBytes !== undefined) query.set('limitBytes', number('limit-bytes', o.limitBytes, 1));
+  if (o.since !== undefined && o.sinceTime !== undefined) throw usage('--since and --since-time: only one of them');
+  if (o.since !== undefined) {
+    const ms = parseDuration(o.since);
+    if (ms === undefined || ms <= 0) throw usage(`--since: expected a duration such as 5s, 2m or 3h, got ${JSON.stringify(o.since)}`);
+    query.set('sinceSeconds', String(Math.ceil(ms / 1000)));
+  }
+  if (o.sinceTime !== undefined) query.set('sinceTime', o.sinceTime);
+  const text = query.toString();
+  return text === '' ? '' : `?${text}`;
+}
