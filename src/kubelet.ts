@@ -97,6 +97,7 @@ export class Kubelet {
       folder: world.folder,
       nodeName: settings.nodeName,
       strict: settings.strict,
+      allowedUnsafeSysctls: () => settings.allowedUnsafeSysctls ?? [],
       newUid: world.newUid,
       instanceState: (uid) =>
         instanceState(this.pods.get(uid), this.#cache.get(uid), {

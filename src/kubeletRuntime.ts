@@ -79,6 +79,13 @@ export class RuntimeSide {
         nodeMemoryBytes: world.nodeMemoryBytes,
         cgroupDriver: () => (settings.cgroupDriver === 'auto' ? (this.#driver ?? 'cgroupfs') : settings.cgroupDriver),
         hostDns: world.hostDns,
+        hostIps: world.hostIps,
+        ...(world.nodeCpus !== undefined && { nodeCpus: world.nodeCpus }),
+        ...(world.nodeStorageBytes && { nodeStorageBytes: world.nodeStorageBytes }),
+        ...(settings.clusterDns && { clusterDns: settings.clusterDns }),
+        ...(settings.clusterDomain && { clusterDomain: settings.clusterDomain }),
+        seccompDefault: settings.seccompDefault ?? false,
+        ...(settings.seccompFolder && { seccompFolder: settings.seccompFolder }),
         thermalThrottlePaths: world.thermalThrottlePaths,
       },
     });

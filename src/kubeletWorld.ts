@@ -2,7 +2,7 @@
 import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
 import type { ImageService, Runtime } from './container/runtime.ts';
-import type { Dns } from './kuberuntime/configs.ts';
+import type { Dns } from './kuberuntime/dns.ts';
 import type { LogFolders } from './kuberuntime/logs.ts';
 import type { Clock } from './world/clock.ts';
 import type { FolderReader } from './world/folder.ts';
@@ -37,6 +37,10 @@ export interface KubeletWorld {
   readonly hostIps: () => readonly string[];
   readonly nodeMemoryBytes: number;
   readonly thermalThrottlePaths: readonly string[];
+  /** CPUs of the node; absent: 1. */
+  readonly nodeCpus?: number;
+  /** Bytes of the file system that pods write to. */
+  readonly nodeStorageBytes?: () => number;
   /** Node conditions may have changed. */
   readonly conditionsChanged: () => void;
 }
@@ -52,4 +56,10 @@ export interface KubeletSettings {
   readonly maxContainerRestartMs: number;
   readonly serializeImagePulls: boolean;
   readonly strict: () => boolean;
+  readonly allowedUnsafeSysctls?: readonly string[];
+  readonly clusterDns?: readonly string[];
+  readonly clusterDomain?: string;
+  readonly seccompDefault?: boolean;
+  /** The folder of Localhost seccomp profiles. */
+  readonly seccompFolder?: string;
 }

@@ -200,12 +200,12 @@ test('plain mqtt is for loopback, or for whoever asks for it', () => {
 });
 
 test('what nothing acts on yet is accepted with a warning, where it was set', () => {
-  const { config, warnings } = fromFile('seccompDefault: true\nmaxPods: 110\n', {}, { PODSCHED_METRICS_LISTEN: '127.0.0.1:9300' });
-  assert.equal(config?.seccompDefault, true);
+  const { config, warnings } = fromFile('podPidsLimit: 100\nmaxPods: 110\n', {}, { PODSCHED_METRICS_LISTEN: '127.0.0.1:9300' });
+  assert.equal(config?.podPidsLimit, 100);
   assert.deepEqual(
     warnings.map((w) => [w.path, w.line, w.got]),
     [
-      ['seccompDefault', 1, 'it has no effect in this version'],
+      ['podPidsLimit', 1, 'it has no effect in this version'],
       ['PODSCHED_METRICS_LISTEN', undefined, 'it has no effect in this version'],
     ],
   );

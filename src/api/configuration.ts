@@ -71,12 +71,12 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   kubeReserved: map(later),
   cpuManagerPolicy: string('none', { oneOf: ['none', 'static'], later: true }),
   reservedSystemCPUs: string('', later),
-  allowedUnsafeSysctls: list([], later),
+  allowedUnsafeSysctls: list(),
   'crashLoopBackOff.maxContainerRestartPeriod': seconds(300, 1, 300),
-  seccompDefault: bool(false, later),
+  seccompDefault: bool(false),
   resolvConf: string('/etc/resolv.conf'),
-  clusterDNS: list([], later),
-  clusterDomain: string('', later),
+  clusterDNS: list(),
+  clusterDomain: string(),
   shutdownGracePeriod: seconds(0, 0, 86_400, later),
   shutdownGracePeriodCriticalPods: seconds(0, 0, 86_400, later),
   nodeName: string(),
@@ -121,7 +121,11 @@ export interface PodschedConfiguration {
   readonly runtimeRequestTimeout: number;
   readonly serializeImagePulls: boolean;
   readonly 'crashLoopBackOff.maxContainerRestartPeriod': number;
+  readonly allowedUnsafeSysctls: readonly string[];
+  readonly seccompDefault: boolean;
   readonly resolvConf: string;
+  readonly clusterDNS: readonly string[];
+  readonly clusterDomain: string;
   readonly nodeName: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly stateDir: string;

@@ -1,8 +1,9 @@
 // pure
 /** What must hold of the configuration beyond the type of each key. Every check names the key it is about. */
-import { wrongLabel, wrongLabelValue, wrongQualifiedName } from './names.ts';
+import { wrongIp, wrongLabel, wrongLabelValue, wrongQualifiedName, wrongSubdomain } from './names.ts';
 import type { Problem } from './objects.ts';
 import { shown } from './scalars.ts';
+import { wrongSysctlPattern } from './sysctls.ts';
 import { isTopicPrefix } from './topics.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -22,7 +23,7 @@ export const socketName = 'podsched.sock';
 
 /** All mistakes of a whole configuration (all keys by dotted path, defaults filled in). */
 export function checkConfiguration(v: Values): Problem[] {
-  return [...checkPaths(v), ...checkNode(v), ...checkServers(v), ...checkMqtt(v), ...checkImages(v)];
+  return [...checkPaths(v), ...checkNode(v), ...checkPods(v), ...checkServers(v), ...checkMqtt(v), ...checkImages(v)];
 }
 
 const problem = (path: string, expected: string, got: unknown): Problem => ({ path, expected, got: shown(got) });
@@ -66,6 +67,23 @@ function checkNode(v: Values): Problem[] {
     const wrongGroup = wrongLabel(group);
     if (wrongGroup !== undefined) problems.push(problem(`mqtt.groups[${i}]`, wrongGroup, group));
   }
+  return problems;
+}
+
+/** What pods get or may ask for. */
+function checkPods(v: Values): Problem[] {
+  const problems: Problem[] = [];
+  const each = (key: string, wrong: (item: string) => string | undefined): void => {
+    for (const [i, item] of texts(v, key).entries()) {
+      const expected = wrong(item);
+      if (expected !== undefined) problems.push(problem(`${key}[${i}]`, expected, item));
+    }
+  };
+  each('allowedUnsafeSysctls', wrongSysctlPattern);
+  each('clusterDNS', wrongIp);
+  const domain = text(v, 'clusterDomain');
+  const wrongDomain = domain === '' ? undefined : wrongSubdomain(domain.replace(/\.$/, ''));
+  if (wrongDomain !== undefined) problems.push(problem('clusterDomain', wrongDomain, domain));
   return problems;
 }
 

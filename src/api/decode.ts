@@ -13,13 +13,17 @@ import type { ApiObject, Kind, ObjectKey, Problem } from './objects.ts';
 import { decodeScalar, shown } from './scalars.ts';
 import { notYet, type SupportLevel, type SupportRow, supportOf } from './support.ts';
 import { unknownField, unknownOwnKey } from './unknown.ts';
-import { validateObject } from './validate.ts';
+import { type ValidateOptions, validateObject } from './validate.ts';
 
 export interface Decoded {
   /** Only when there is no problem. */
   readonly object?: ApiObject;
   readonly problems: Problem[];
   readonly warnings: Problem[];
+}
+
+export interface DecodeOptions extends ValidateOptions {
+  readonly strict: boolean;
 }
 
 export const kinds: readonly Kind[] = ['Pod', 'ConfigMap', 'Secret'];
@@ -54,7 +58,7 @@ interface At {
  * Types and judges one object. `strict` refuses unknown fields. The object comes back without defaults, quantities in Kubernetes' canonical
  * spelling; only when nothing is wrong.
  */
-export function decodeObject(raw: unknown, o: { readonly strict: boolean }): Decoded {
+export function decodeObject(raw: unknown, o: DecodeOptions): Decoded {
   const refuse = (problem: Problem): Decoded => ({ problems: [problem], warnings: [] });
   if (!isPlain(raw)) return refuse({ path: '', expected: 'an object with apiVersion, kind and metadata', got: shown(raw) });
   const size = { left: largest };
@@ -73,8 +77,10 @@ export function decodeObject(raw: unknown, o: { readonly strict: boolean }): Dec
   // What could not be typed is absent here; validation looks at the rest, so that all mistakes are told at once.
   const object = decoded as unknown as ApiObject;
   const told = walk.problems.map((p) => p.path);
-  const covered = (path: string): boolean => told.some((t) => t === path || path.startsWith(`${t}.`) || path.startsWith(`${t}[`));
-  const problems = [...walk.problems, ...validateObject(object).filter((p) => !covered(p.path))];
+  const under = (path: string, place: string): boolean => path === place || path.startsWith(`${place}.`) || path.startsWith(`${place}[`);
+  // where something was refused, that nothing is left is no mistake of its own
+  const covered = ({ path, got }: Problem): boolean => told.some((t) => under(path, t) || (got === 'nothing' && under(t, path)));
+  const problems = [...walk.problems, ...validateObject(object, o).filter((p) => !covered(p))];
   const warnings = cap(walk.warnings);
   return problems.length > 0 ? { problems: cap(problems), warnings } : { object, problems, warnings };
 }

@@ -184,6 +184,10 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
     },
     InspectFailed: { meaning: 'The image could not be looked up.', remedy: 'See InvalidImageName or ImageInspectError.' },
     FailedCreatePodSandBox: { meaning: 'The sandbox could not be made.', remedy: 'See CreatePodSandboxError.' },
+    DNSConfigForming: {
+      meaning: 'A pod has more name servers or search domains than a resolver reads; some were left out.',
+      remedy: 'The message has what is used. Shorten dnsConfig, or clusterDNS and the node’s resolv.conf.',
+    },
     FailedPodSandBoxStatus: {
       meaning: 'The new sandbox could not be looked at.',
       remedy: '`journalctl -u containerd`; it is tried again.',

@@ -15,6 +15,8 @@ import { shown } from './scalars.ts';
 import type { ObjectMeta, Pod, PodSpec } from './v1.ts';
 import { validateContainers } from './validateContainer.ts';
 import { validateConfigMap, validateSecret } from './validateData.ts';
+import { validateDns } from './validateDns.ts';
+import { validatePodSecurity } from './validateSecurity.ts';
 
 /** The two classes podsched resolves itself; nothing could resolve another. */
 export const systemPriorities: Readonly<Record<string, number>> = {
@@ -22,12 +24,17 @@ export const systemPriorities: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2_000_000_000,
 };
 
+/** What the node allows beyond the rules. */
+export interface ValidateOptions {
+  readonly allowedUnsafeSysctls?: readonly string[];
+}
+
 /** Every mistake of a typed object, in the order of its fields. */
-export function validateObject(o: ApiObject): Problem[] {
+export function validateObject(o: ApiObject, node: ValidateOptions = {}): Problem[] {
   const problems = validateMetadata(o.metadata ?? {});
   switch (o.kind) {
     case 'Pod':
-      return [...problems, ...validateLogFolderName(o.metadata ?? {}), ...validatePod(o)];
+      return [...problems, ...validateLogFolderName(o.metadata ?? {}), ...validatePod(o, node)];
     case 'ConfigMap':
       return [...problems, ...validateConfigMap(o)];
     case 'Secret':
@@ -67,7 +74,7 @@ function validateLogFolderName({ name = '', namespace }: Partial<ObjectMeta>): P
   return [{ path: 'metadata.name', expected, got: `${length} characters` }];
 }
 
-function validatePod(pod: Pod): Problem[] {
+function validatePod(pod: Pod, { allowedUnsafeSysctls = [] }: ValidateOptions): Problem[] {
   const spec: Partial<PodSpec> = pod.spec ?? {};
   const at = (name: string): string => fieldPath('spec', name);
   const problems = validateContainers(spec);
@@ -78,8 +85,7 @@ function validatePod(pod: Pod): Problem[] {
   if (deadline !== undefined && (deadline < 1 || deadline > 2 ** 31 - 1)) {
     problems.push({ path: at('activeDeadlineSeconds'), expected: `from 1 to ${2 ** 31 - 1}`, got: String(deadline) });
   }
-  if (spec.hostname !== undefined && spec.hostname !== '')
-    problems.push(...problemIf(wrongLabel(spec.hostname), at('hostname'), spec.hostname));
+  problems.push(...validateDns(spec), ...validatePodSecurity(spec, allowedUnsafeSysctls));
   if (spec.hostPID === true && spec.shareProcessNamespace === true) {
     problems.push({ path: at('shareProcessNamespace'), expected: 'false, since hostPID is true', got: 'true' });
   }

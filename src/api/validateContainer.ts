@@ -1,12 +1,14 @@
 // pure
-/** Validation of containers: names, image, ports, environment, resources, users (kubelet v1.32 validateContainers and validateInitContainers). */
+/** Validation of containers: names, image, ports, environment, resources, security (kubelet v1.32 validateContainers and validateInitContainers). */
 import { entryPath, itemPath } from './fieldPath.ts';
-import { wrongEnvName, wrongIp, wrongLabel, wrongPortName } from './names.ts';
+import { wrongIp, wrongLabel, wrongPortName } from './names.ts';
 import type { Problem } from './objects.ts';
 import { duplicates, problemIf } from './problems.ts';
 import { canonicalQuantity, compareQuantities, parseQuantity, quantityValue } from './quantity.ts';
 import { shown } from './scalars.ts';
 import type { Container, ContainerPort, PodSpec, Quantity } from './v1.ts';
+import { validateEnv } from './validateEnv.ts';
+import { validateContainerSecurity } from './validateSecurity.ts';
 
 /** Under this no process starts; what is written below it was meant in another unit. */
 export const memoryFloorBytes = 4 * 2 ** 20;
@@ -29,7 +31,8 @@ export function validateContainers(spec: Partial<PodSpec>): Problem[] {
   const problems: Problem[] = [];
   if (spec.containers !== undefined && app.length === 0)
     problems.push({ path: 'spec.containers', expected: 'at least one container', got: 'none' });
-  for (const placed of all) problems.push(...validateContainer(placed, spec.hostNetwork === true));
+  const names = all.flatMap((p) => p.container.name ?? []);
+  for (const placed of all) problems.push(...validateContainer(placed, spec.hostNetwork === true, names));
   problems.push(...duplicates(all.map((p) => ({ path: `${p.path}.name`, name: p.container.name }))));
   problems.push(
     ...duplicateHostPorts(
@@ -40,7 +43,7 @@ export function validateContainers(spec: Partial<PodSpec>): Problem[] {
   return problems;
 }
 
-function validateContainer({ container, path, init }: Placed, hostNetwork: boolean): Problem[] {
+function validateContainer({ container, path, init }: Placed, hostNetwork: boolean, names: readonly string[]): Problem[] {
   const problems: Problem[] = [];
   const { name, image } = container;
   if (name !== undefined) problems.push(...problemIf(wrongLabel(name), `${path}.name`, name));
@@ -60,11 +63,8 @@ function validateContainer({ container, path, init }: Placed, hostNetwork: boole
     problems.push(...validatePort(port, itemPath(`${path}.ports`, i), hostNetwork));
   });
   problems.push(...duplicates(ports.map((port, i) => ({ path: `${itemPath(`${path}.ports`, i)}.name`, name: port.name }))));
-  (container.env ?? []).forEach((variable, i) => {
-    const at = `${itemPath(`${path}.env`, i)}.name`;
-    if (variable.name !== undefined) problems.push(...problemIf(wrongEnvName(variable.name), at, variable.name));
-  });
-  return [...problems, ...validateResources(container, path), ...validateUser(container, path)];
+  problems.push(...validateEnv(container.env ?? [], `${path}.env`, names), ...validateResources(container, path));
+  return [...problems, ...validateContainerSecurity(container.securityContext ?? {}, `${path}.securityContext`)];
 }
 
 function validatePort(port: Partial<ContainerPort>, path: string, hostNetwork: boolean): Problem[] {
@@ -142,14 +142,4 @@ function memoryFloor(limit: Quantity, path: string): Problem[] {
       ...(meant !== undefined && { nearest: meant }),
     },
   ];
-}
-
-function validateUser(container: Partial<Container>, path: string): Problem[] {
-  const problems: Problem[] = [];
-  for (const field of ['runAsUser', 'runAsGroup'] as const) {
-    const id = container.securityContext?.[field];
-    if (id === undefined || (id >= 0 && id <= 2 ** 31 - 1)) continue;
-    problems.push({ path: `${path}.securityContext.${field}`, expected: `an id from 0 to ${2 ** 31 - 1}`, got: String(id) });
-  }
-  return problems;
 }

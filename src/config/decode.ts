@@ -3,7 +3,7 @@
  * A file may hold `---` documents and Lists of Pods, ConfigMaps and Secrets. What is good in a file with a broken document is still good;
  * whether the file is whole decides what may be taken for removed.
  */
-import { decodeObject, readKey } from '../api/decode.ts';
+import { type DecodeOptions, decodeObject, readKey } from '../api/decode.ts';
 import { revision } from '../api/hash.ts';
 import { type ApiObject, type KeyText, keyOf, keyText, type Problem } from '../api/objects.ts';
 import { inFileOrder } from '../api/problems.ts';
@@ -39,7 +39,7 @@ export interface DecodedFile {
 }
 
 /** Decodes a file. Never throws. `strict` refuses unknown fields, and files that others may write. */
-export function decodeFile(file: FileText, o: { readonly strict: boolean }): DecodedFile {
+export function decodeFile(file: FileText, o: DecodeOptions): DecodedFile {
   const refuse = (reason: RefusedReason, expected: string, got: string): DecodedFile => ({
     name: file.name,
     objects: [],
@@ -61,7 +61,7 @@ export function decodeFile(file: FileText, o: { readonly strict: boolean }): Dec
   const text = toText(bytes);
   if (typeof text !== 'string') return located(refuse('Invalid', 'UTF-8', text.got), { line: text.line });
   const parsed = parseDocuments(text);
-  const work = new FileWork(file.name, o.strict);
+  const work = new FileWork(file.name, o);
   work.problem(...parsed.problems);
   for (const document of parsed.broken) work.readRefused(document);
   for (const document of parsed.documents) if (document.value !== null) work.readDocument(document);
@@ -119,7 +119,7 @@ class FileWork {
 
   constructor(
     private readonly name: string,
-    private readonly strict: boolean,
+    private readonly options: DecodeOptions,
   ) {}
 
   problem(...problems: readonly Problem[]): void {
@@ -147,7 +147,7 @@ class FileWork {
   }
 
   #readObject(raw: unknown, document: YamlDocument, prefix: string): void {
-    const decoded = decodeObject(raw, { strict: this.strict });
+    const decoded = decodeObject(raw, this.options);
     const place = (p: Problem): Problem => {
       const path = prefix === '' || p.path === '' ? prefix + p.path : `${prefix}.${p.path}`;
       return { ...p, path, file: this.name, ...document.at(path) };

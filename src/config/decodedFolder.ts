@@ -1,5 +1,6 @@
 /** What each file of the folder said when it was last read. A file with the same bytes is not decoded again; only the hash of the bytes is kept. */
 import { createHash } from 'node:crypto';
+import type { DecodeOptions } from '../api/decode.ts';
 import type { KeyText } from '../api/objects.ts';
 import type { FileText } from '../world/folder.ts';
 import { type DecodedFile, decodeFile } from './decode.ts';
@@ -26,18 +27,18 @@ export class DecodedFolder {
   }
 
   /** Takes in a listing. True when anything is different from the last one. */
-  async take(files: readonly FileText[], strict: boolean): Promise<boolean> {
+  async take(files: readonly FileText[], o: DecodeOptions): Promise<boolean> {
     let different = false;
     const next = new Map<string, { readonly of: string; readonly file: DecodedFile }>();
     for (const file of files) {
       if (file.name === configurationFile) continue;
       await this.stretch.breathe();
-      const of = `${fingerprint(file)} ${strict} ${file.insecure ?? ''}`;
+      const of = `${fingerprint(file)} ${JSON.stringify(o)} ${file.insecure ?? ''}`;
       const before = this.#files.get(file.name);
       if (before?.of === of) next.set(file.name, before);
       else {
         different = true;
-        next.set(file.name, { of, file: decodeFile(file, { strict }) });
+        next.set(file.name, { of, file: decodeFile(file, o) });
       }
     }
     // without a new one, another number of files means that some went

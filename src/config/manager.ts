@@ -31,6 +31,7 @@ export interface ConfigDeps extends ConfigTellerDeps {
   readonly folder: FolderReader;
   readonly nodeName: string;
   strict(): boolean;
+  allowedUnsafeSysctls?(): readonly string[];
   newUid(): PodUid;
   /** The running side of an instance, for judging an edit. */
   instanceState(uid: PodUid): InstanceState;
@@ -188,7 +189,7 @@ export class Config {
       await this.#settleOlder();
       return this.#tell();
     }
-    const fresh = await this.#folder.take(listing.files, strict);
+    const fresh = await this.#folder.take(listing.files, { strict, allowedUnsafeSysctls: this.deps.allowedUnsafeSysctls?.() ?? [] });
     const first = !this.#read;
     if (!fresh && !first && this.#pending.size === 0) return this.#tell();
     const wanted = mergeFolder(this.#entries, this.#folder.files, this.#now());

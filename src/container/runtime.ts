@@ -62,6 +62,13 @@ export interface SecurityProfile {
   readonly localhostRef?: string;
 }
 
+export interface SeLinuxOptions {
+  readonly user: string;
+  readonly role: string;
+  readonly type: string;
+  readonly level: string;
+}
+
 /** PodSandboxConfig, the part that podsched sends. */
 export interface SandboxConfig {
   readonly name: string;
@@ -79,6 +86,12 @@ export interface SandboxConfig {
   readonly namespaces: NamespaceOptions;
   readonly resources: LinuxResources;
   readonly seccomp?: SecurityProfile;
+  /** By their names with dots. */
+  readonly sysctls?: Readonly<Record<string, string>>;
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+  readonly supplementalGroups?: readonly number[];
+  readonly seLinux?: SeLinuxOptions;
 }
 
 /** ContainerConfig, the part that podsched sends. */
@@ -110,6 +123,14 @@ export interface ContainerConfig {
   readonly maskedPaths: readonly string[];
   readonly readonlyPaths: readonly string[];
   readonly seccomp?: SecurityProfile;
+  /** Absent: the runtime's own choice. `localhostRef` is the profile's name. */
+  readonly appArmor?: SecurityProfile;
+  readonly seLinux?: SeLinuxOptions;
+  /** Names without `CAP_`, as the manifest has them. */
+  readonly capabilities?: { readonly add: readonly string[]; readonly drop: readonly string[] };
+  readonly supplementalGroups?: readonly number[];
+  readonly readonlyRootFilesystem?: boolean;
+  readonly noNewPrivileges?: boolean;
 }
 
 /** "Look at this": the runtime saw something happen. Never what happened: the list tells that. */

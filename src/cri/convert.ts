@@ -13,6 +13,7 @@ import type {
   RuntimeEvent,
   SandboxConfig,
   SecurityProfile,
+  SeLinuxOptions,
 } from '../container/runtime.ts';
 import type {
   Container,
@@ -56,9 +57,11 @@ export function sandboxConfigMessage(c: SandboxConfig): MessageInitShape<typeof 
       securityContext: {
         namespaceOptions: namespaceMessage(c.namespaces),
         privileged: c.privileged,
+        ...userMessage(c),
         // the sandbox's own process is always confined, whatever its containers ask for
         seccomp: profileMessage(c.seccomp ?? { type: 'RuntimeDefault' }),
       },
+      sysctls: { ...c.sysctls },
       overhead: {},
       resources: resourcesMessage(c.resources),
     },
@@ -85,8 +88,13 @@ export function containerConfigMessage(c: ContainerConfig): MessageInitShape<typ
       securityContext: {
         privileged: c.privileged,
         namespaceOptions: namespaceMessage(c.namespaces),
-        ...(c.runAsUser === undefined ? {} : { runAsUser: { value: BigInt(c.runAsUser) } }),
-        ...(c.runAsGroup === undefined ? {} : { runAsGroup: { value: BigInt(c.runAsGroup) } }),
+        ...userMessage(c),
+        ...(c.capabilities && {
+          capabilities: { addCapabilities: [...c.capabilities.add], dropCapabilities: [...c.capabilities.drop] },
+        }),
+        readonlyRootfs: c.readonlyRootFilesystem ?? false,
+        noNewPrivs: c.noNewPrivileges ?? false,
+        ...(c.appArmor && { apparmor: profileMessage(c.appArmor), apparmorProfile: appArmorText(c.appArmor) }),
         runAsUsername: c.runAsUserName ?? '',
         maskedPaths: [...c.maskedPaths],
         readonlyPaths: [...c.readonlyPaths],
@@ -107,6 +115,31 @@ const profileMessage = (p: SecurityProfile): MessageInitShape<typeof pb.Security
   profileType: pb.SecurityProfile_ProfileType[p.type],
   localhostRef: p.localhostRef ?? '',
 });
+
+/** What sandboxes and containers say alike: who they run as, and under which label. User 0 is said, no user is not. */
+const userMessage = (c: {
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+  readonly supplementalGroups?: readonly number[];
+  readonly seLinux?: SeLinuxOptions;
+}) => ({
+  ...(c.runAsUser !== undefined && { runAsUser: { value: BigInt(c.runAsUser) } }),
+  ...(c.runAsGroup !== undefined && { runAsGroup: { value: BigInt(c.runAsGroup) } }),
+  supplementalGroups: (c.supplementalGroups ?? []).map(BigInt),
+  ...(c.seLinux && { selinuxOptions: { ...c.seLinux } }),
+});
+
+/** The older spelling of the same, for runtimes that read only that. */
+function appArmorText(p: SecurityProfile): string {
+  switch (p.type) {
+    case 'RuntimeDefault':
+      return 'runtime/default';
+    case 'Unconfined':
+      return 'unconfined';
+    case 'Localhost':
+      return `localhost/${p.localhostRef ?? ''}`;
+  }
+}
 
 /** Whole numbers: CRI has no fractions, and 0 is "not set". */
 const resourcesMessage = (r: LinuxResources): MessageInitShape<typeof pb.LinuxContainerResourcesSchema> => ({

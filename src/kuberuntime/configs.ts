@@ -18,17 +18,13 @@ import {
 import type { Container, EphemeralContainer, Pod } from '../api/v1.ts';
 import type { ContainerConfig, ImageInfo, LinuxResources, SandboxConfig } from '../container/runtime.ts';
 import type { ContainerId } from '../container/words.ts';
-import { environment, expand } from './expand.ts';
+import { bareDomain, type DnsSettings, podDns } from './dns.ts';
+import { environment, type NodeFacts, valueFrom } from './environment.ts';
+import { expand } from './expand.ts';
 import { containerAnnotations, containerLabels, sandboxAnnotations, sandboxLabels } from './marks.ts';
 import { hostname, podLogFolder } from './names.ts';
 import { portMappings } from './ports.ts';
-import { hiddenPaths, namespaceOptions, runAs } from './security.ts';
-
-export interface Dns {
-  readonly servers: readonly string[];
-  readonly searches: readonly string[];
-  readonly options: readonly string[];
-}
+import { containerSecurity, hiddenPaths, namespaceOptions, runAs, type SeccompSettings, sandboxSecurity } from './security.ts';
 
 const cpuPeriodUs = 100_000;
 
@@ -60,17 +56,16 @@ function containerLinuxResources(pod: Pod, container: Container, nodeMemoryBytes
   };
 }
 
-export interface SandboxInputs {
+export interface SandboxInputs extends DnsSettings {
   readonly attempt: number;
   readonly nodeName: string;
   readonly podLogsDir: string;
   /** `<boot id>/<ms>`, see startedMark. */
   readonly started: string;
   readonly cgroupDriver: CgroupDriver;
-  /** The host's resolv.conf: without a cluster DNS every policy but None comes to it. */
-  readonly hostDns: Dns;
 }
 
+/** Throws when the pod's full host name is too long. */
 export function sandboxConfig(desired: DesiredPod, o: SandboxInputs): SandboxConfig {
   const { pod } = desired;
   const all: readonly Container[] = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
@@ -79,9 +74,9 @@ export function sandboxConfig(desired: DesiredPod, o: SandboxInputs): SandboxCon
     namespace: desired.namespace,
     uid: desired.uid,
     attempt: o.attempt,
-    hostname: hostname(pod),
+    hostname: hostname(pod, bareDomain(o.clusterDomain)),
     logDirectory: `${o.podLogsDir}/${podLogFolder(desired)}`,
-    dns: pod.spec.dnsPolicy === 'None' ? { servers: [], searches: [], options: [] } : o.hostDns,
+    dns: podDns(pod, o).dns,
     portMappings: portMappings(pod),
     labels: sandboxLabels(desired, o.nodeName),
     annotations: sandboxAnnotations(desired, o.started),
@@ -91,24 +86,24 @@ export function sandboxConfig(desired: DesiredPod, o: SandboxInputs): SandboxCon
     namespaces: namespaceOptions(pod),
     resources: podLinuxResources(pod),
     seccomp: { type: 'RuntimeDefault' },
+    ...sandboxSecurity(pod),
   };
 }
 
-export interface ContainerInputs {
+export interface ContainerInputs extends NodeFacts, SeccompSettings {
   readonly attempt: number;
   readonly image: ImageInfo;
-  readonly nodeName: string;
-  readonly nodeMemoryBytes: number;
   /** Folders of this machine that the kubelet masks too, see hiddenPaths. */
   readonly thermalThrottlePaths: readonly string[];
   /** An ephemeral container's target. */
   readonly targetId?: ContainerId;
 }
 
+/** Throws when a value of the environment cannot be told. */
 export function containerConfig(desired: DesiredPod, container: Container | EphemeralContainer, o: ContainerInputs): ContainerConfig {
   const { pod } = desired;
   const spec: Container = { ...container, image: container.image ?? '' };
-  const env = environment(spec.env ?? []);
+  const env = environment(spec.env ?? [], valueFrom(pod, spec, o));
   const expanded = (texts: readonly string[] | undefined): string[] => (texts ?? []).map((t) => expand(t, (name) => env.get(name)));
   return {
     name: spec.name,
@@ -131,6 +126,6 @@ export function containerConfig(desired: DesiredPod, container: Container | Ephe
     namespaces: namespaceOptions(pod, o.targetId),
     ...runAs(pod, spec, o.image),
     ...hiddenPaths(spec, o.thermalThrottlePaths),
-    seccomp: { type: 'Unconfined' },
+    ...containerSecurity(pod, spec, o),
   };
 }

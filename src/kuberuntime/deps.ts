@@ -11,18 +11,25 @@ import type { SyncResult } from '../container/syncResult.ts';
 import type { ContainerId, RuntimePodStatus } from '../container/words.ts';
 import type { Clock, Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
-import type { Dns } from './configs.ts';
+import type { Dns } from './dns.ts';
 import type { LogFolders } from './logs.ts';
 import type { PodRef } from './names.ts';
 import type { ProbeResult } from './records.ts';
+import type { SeccompSettings } from './security.ts';
 
-export interface KubeRuntimeSettings {
+export interface KubeRuntimeSettings extends SeccompSettings {
   readonly nodeName: string;
   readonly podLogsDir: string;
   readonly bootId: string;
   readonly nodeMemoryBytes: number;
   readonly cgroupDriver: () => CgroupDriver;
   readonly hostDns: () => Dns;
+  readonly clusterDns?: readonly string[];
+  readonly clusterDomain?: string;
+  /** Addresses, CPUs and storage of the node, for environments that ask for them. */
+  readonly hostIps?: () => readonly string[];
+  readonly nodeCpus?: number;
+  readonly nodeStorageBytes?: () => number;
   /** The /sys/devices/system/cpu/cpuN/thermal_throttle folders that exist here; the kubelet masks them. */
   readonly thermalThrottlePaths?: readonly string[];
 }

@@ -126,10 +126,19 @@ export class KubeRuntime {
       started: startedMark(run.status.sandboxes, settings.bootId, clock.monotonic()),
       cgroupDriver: settings.cgroupDriver(),
       hostDns: settings.hostDns(),
+      ...(settings.clusterDns && { clusterDns: settings.clusterDns }),
+      ...(settings.clusterDomain && { clusterDomain: settings.clusterDomain }),
     };
     if (actions.createSandbox) return createSandbox(this.deps, run, actions.attempt, inputs);
     if (actions.sandboxId === undefined) return undefined;
-    return { id: actions.sandboxId, config: sandboxConfig(run.desired, { ...inputs, attempt: actions.attempt }) };
+    try {
+      return { id: actions.sandboxId, config: sandboxConfig(run.desired, { ...inputs, attempt: actions.attempt }) };
+    } catch (e) {
+      // the sandbox is older than a setting that its pod does not fit any more
+      const error = { reason: 'ConfigPodSandboxError', message: describeError(e) };
+      run.results.push({ action: 'ConfigPodSandbox', target: run.desired.name, error });
+      return undefined;
+    }
   }
 
   /** Ephemeral, then init, then app containers. One app container's failure is none of the others' business. */

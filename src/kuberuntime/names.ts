@@ -33,8 +33,21 @@ export const restartBackoffKey = (desired: DesiredPod, container: string): strin
 /** The UID in a restart back-off key: names of Kubernetes have no underscore. */
 export const uidOfBackoffKey = (key: string): PodUid | undefined => key.split('_')[2] as PodUid | undefined;
 
-/** The host name inside the pod: a DNS label of at most 63 characters; '' in the host's network, which has its own (facts 10.4). */
-export function hostname(pod: Pod): string {
-  if (pod.spec.hostNetwork) return '';
-  return (pod.spec.hostname || pod.metadata.name).slice(0, 63).replace(/[-.]+$/, '');
+/** What a kernel takes for a host name. */
+const longestHostname = 64;
+
+/**
+ * The host name inside the pod: a DNS label of at most 63 characters, with setHostnameAsFQDN the full name; '' in the host's network, which
+ * has its own (facts 10.4). Throws when the full name is too long. Without a `clusterDomain` the full name ends in `svc`.
+ */
+export function hostname(pod: Pod, clusterDomain = ''): string {
+  const { hostNetwork, subdomain, setHostnameAsFQDN } = pod.spec;
+  if (hostNetwork) return '';
+  const name = (pod.spec.hostname || pod.metadata.name).slice(0, 63).replace(/[-.]+$/, '');
+  if (!setHostnameAsFQDN || !subdomain) return name;
+  const full = [name, subdomain, pod.metadata.namespace || 'default', 'svc', clusterDomain].filter((part) => part !== '').join('.');
+  if (full.length <= longestHostname) return full;
+  throw new Error(
+    `failed to construct FQDN from pod hostname and cluster domain, FQDN ${full} is too long (${longestHostname} characters is the max, ${full.length} characters requested)`,
+  );
 }

@@ -4,6 +4,7 @@ import type { SandboxId } from '../container/words.ts';
 import { describeError } from '../world/log.ts';
 import { type SandboxInputs, sandboxConfig } from './configs.ts';
 import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
+import { podDns } from './dns.ts';
 import { isNameReserved, nameTries, nextAttempt } from './reserved.ts';
 
 /** A sandbox that an earlier call made after all is in the next news: no reason to wait for the back-off of an error. */
@@ -29,10 +30,11 @@ export async function createSandbox(
   } catch (e) {
     return fail(e);
   }
+  for (const message of podDns(desired.pod, inputs).cut) deps.event(desired, undefined, 'Warning', 'DNSConfigForming', message);
   let attempt = firstAttempt;
   for (let tries = 1; ; tries++) {
-    const config = sandboxConfig(desired, { ...inputs, attempt });
     try {
+      const config = sandboxConfig(desired, { ...inputs, attempt });
       run.acted = true;
       const id = await deps.runtime.runSandbox(config, '');
       deps.acted(desired.uid, id);

@@ -1,7 +1,8 @@
 // pure
 /** Who a container runs as and what of the host it sees (facts 10.7). Mirrors kubelet v1.32 kuberuntime/security_context.go. */
-import type { Container, Pod } from '../api/v1.ts';
-import type { ImageInfo, NamespaceOptions } from '../container/runtime.ts';
+import { dottedSysctl } from '../api/sysctls.ts';
+import type { AppArmorProfile, Container, Pod, SELinuxOptions, SeccompProfile } from '../api/v1.ts';
+import type { ContainerConfig, ImageInfo, NamespaceOptions, SandboxConfig, SecurityProfile, SeLinuxOptions } from '../container/runtime.ts';
 import type { ContainerId } from '../container/words.ts';
 
 const maskedByDefault = [
@@ -53,6 +54,69 @@ export function runAs(pod: Pod, container: Container, image: ImageInfo): RunAs {
   if (image.uid === undefined && image.username !== '') return { ...runAsGroup, runAsUserName: image.username };
   return { ...runAsGroup, runAsUser: image.uid ?? 0 };
 }
+
+export interface SeccompSettings {
+  /** RuntimeDefault where nobody says anything. */
+  readonly seccompDefault?: boolean;
+  /** Where Localhost profiles lie. */
+  readonly seccompFolder?: string;
+}
+
+type SandboxSecurity = Pick<SandboxConfig, 'runAsUser' | 'runAsGroup' | 'supplementalGroups' | 'seLinux' | 'sysctls'>;
+type ContainerSecurity = Pick<
+  ContainerConfig,
+  'seccomp' | 'appArmor' | 'seLinux' | 'capabilities' | 'supplementalGroups' | 'readonlyRootFilesystem' | 'noNewPrivileges'
+>;
+
+/** What the pod's security context says to the sandbox. */
+export function sandboxSecurity(pod: Pod): SandboxSecurity {
+  const { runAsUser, runAsGroup, seLinuxOptions, sysctls = [] } = pod.spec.securityContext ?? {};
+  return {
+    ...(runAsUser !== undefined && { runAsUser }),
+    ...(runAsGroup !== undefined && { runAsGroup }),
+    ...(seLinuxOptions !== undefined && { seLinux: seLinux(seLinuxOptions) }),
+    ...(sysctls.length > 0 && { sysctls: Object.fromEntries(sysctls.map(({ name, value }) => [dottedSysctl(name), value])) }),
+    ...groups(pod),
+  };
+}
+
+/** What both contexts together say to a container, but for its user and what it sees of the host. */
+export function containerSecurity(pod: Pod, container: Container, o: SeccompSettings): ContainerSecurity {
+  const ofPod = pod.spec.securityContext ?? {};
+  const own = container.securityContext ?? {};
+  const appArmor = own.appArmorProfile ?? ofPod.appArmorProfile;
+  const label = own.seLinuxOptions ?? ofPod.seLinuxOptions;
+  const { add = [], drop = [] } = own.capabilities ?? {};
+  return {
+    seccomp: seccomp(own.seccompProfile ?? ofPod.seccompProfile, o),
+    ...(appArmor !== undefined && { appArmor: appArmorProfile(appArmor) }),
+    ...(label !== undefined && { seLinux: seLinux(label) }),
+    ...(own.capabilities !== undefined && { capabilities: { add, drop } }),
+    ...groups(pod),
+    ...(own.readOnlyRootFilesystem && { readonlyRootFilesystem: true }),
+    ...(own.allowPrivilegeEscalation === false && { noNewPrivileges: true }),
+  };
+}
+
+/** fsGroup is a group of every process too. */
+function groups(pod: Pod): { readonly supplementalGroups?: readonly number[] } {
+  const { fsGroup, supplementalGroups = [] } = pod.spec.securityContext ?? {};
+  const all = [...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups];
+  return all.length === 0 ? {} : { supplementalGroups: all };
+}
+
+const seLinux = ({ user = '', role = '', type = '', level = '' }: SELinuxOptions): SeLinuxOptions => ({ user, role, type, level });
+
+function seccomp(profile: SeccompProfile | undefined, { seccompDefault = false, seccompFolder = '' }: SeccompSettings): SecurityProfile {
+  if (profile === undefined) return { type: seccompDefault ? 'RuntimeDefault' : 'Unconfined' };
+  if (profile.type !== 'Localhost') return { type: profile.type };
+  return { type: 'Localhost', localhostRef: `${seccompFolder}/${profile.localhostProfile ?? ''}` };
+}
+
+const appArmorProfile = ({ type, localhostProfile }: AppArmorProfile): SecurityProfile => ({
+  type,
+  ...(type === 'Localhost' && { localhostRef: localhostProfile ?? '' }),
+});
 
 /** What is wrong with `runAsNonRoot`; undefined when nothing is. `where` names the pod as the kubelet does: `web_default(uid)`. */
 export function nonRootProblem(pod: Pod, container: Container, image: ImageInfo, where: string): string | undefined {

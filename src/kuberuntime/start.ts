@@ -6,8 +6,9 @@ import type { ImageInfo, SandboxConfig } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
 import type { ContainerId, SandboxId } from '../container/words.ts';
 import { describeError } from '../world/log.ts';
-import { containerConfig } from './configs.ts';
+import { type ContainerInputs, containerConfig } from './configs.ts';
 import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
+import { wantsPodIps } from './environment.ts';
 import { podText, restartBackoffKey } from './names.ts';
 import { recordOf } from './records.ts';
 import { isNameReserved, nameTries, nextAttempt } from './reserved.ts';
@@ -105,25 +106,58 @@ async function create(
   const targetId = target === undefined ? undefined : recordOf(status, target)?.id;
   const record = recordOf(status, name);
   let attempt: number;
+  let inputs: Omit<ContainerInputs, 'attempt'>;
   try {
     if (target && targetId === undefined) throw new Error(`unable to find target container ${target}`);
     await deps.logs.ensure(desired, name);
     attempt = record === undefined ? await deps.logs.nextAttempt(desired, name) : record.attempt + 1;
+    inputs = { ...(await facts(deps, run, container, sandboxId)), image, ...(targetId !== undefined && { targetId }) };
+    containerConfig(desired, container, { ...inputs, attempt });
   } catch (e) {
     throw failed(deps, run, name, 'CreateContainerConfigError', describeError(e), describeError(e));
   }
-  const { nodeName, nodeMemoryBytes, thermalThrottlePaths = [] } = deps.settings;
   for (let tries = 1; ; tries++) {
-    const inputs = { attempt, image, nodeName, nodeMemoryBytes, thermalThrottlePaths, ...(targetId !== undefined && { targetId }) };
     try {
       run.acted = true;
-      return await deps.runtime.createContainer(sandboxId, containerConfig(desired, container, inputs), sandboxConfig);
+      return await deps.runtime.createContainer(sandboxId, containerConfig(desired, container, { ...inputs, attempt }), sandboxConfig);
     } catch (e) {
       const free = isNameReserved(e) && tries < nameTries ? await freeAttempt(deps, run, name, attempt) : undefined;
       if (free === undefined) throw failed(deps, run, name, 'CreateContainerError', describeError(e), describeError(e));
       attempt = free;
     }
   }
+}
+
+/** What the node and the running sandbox say; the sandbox is asked only by an environment that wants its address. */
+async function facts(
+  deps: KubeRuntimeDeps,
+  run: SyncRun,
+  container: Container | EphemeralContainer,
+  sandboxId: SandboxId,
+): Promise<Omit<ContainerInputs, 'attempt' | 'image'>> {
+  const { nodeName, nodeMemoryBytes, nodeCpus, thermalThrottlePaths = [], hostIps, nodeStorageBytes } = deps.settings;
+  const { seccompDefault, seccompFolder } = deps.settings;
+  const ofHost = hostIps?.() ?? [];
+  const podIps = wantsPodIps(container) ? await addresses(deps, run, sandboxId, ofHost) : [];
+  return {
+    nodeName,
+    nodeMemoryBytes,
+    thermalThrottlePaths,
+    hostIps: ofHost,
+    podIps,
+    ...(nodeCpus !== undefined && { nodeCpus }),
+    ...(nodeStorageBytes !== undefined && { nodeStorageBytes: nodeStorageBytes() }),
+    ...(seccompDefault !== undefined && { seccompDefault }),
+    ...(seccompFolder !== undefined && { seccompFolder }),
+  };
+}
+
+async function addresses(deps: KubeRuntimeDeps, run: SyncRun, id: SandboxId, ofHost: readonly string[]): Promise<readonly string[]> {
+  if (run.desired.pod.spec.hostNetwork) return ofHost;
+  const { network } = await deps.runtime.sandboxStatus(id);
+  const ips = network === undefined ? [] : [network.ip, ...network.additionalIps].filter((ip) => ip !== '');
+  if (ips.length === 0) throw new Error('the pod has no address yet');
+  return ips;
 }
 
 /** Looks again: the next attempt, or undefined when one of that name runs after all (then the next sync decides) or nobody can tell. */

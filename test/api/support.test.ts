@@ -13,13 +13,10 @@ test('what this version does not carry to the runtime refuses the pod by path', 
     nodeSelector: { disktype: 'ssd' },
     affinity: { nodeAffinity: {} },
     imagePullSecrets: [{ name: 's' }],
-    subdomain: 'edge',
     hostAliases: [{ ip: '192.0.2.1', hostnames: ['nas'] }],
-    dnsConfig: { nameservers: ['192.0.2.53'] },
     readinessGates: [{ conditionType: 'x' }],
     runtimeClassName: 'kata',
     overhead: { memory: '10Mi' },
-    setHostnameAsFQDN: true,
     hostUsers: false,
     schedulingGates: [{ name: 'g' }],
     resourceClaims: [{ name: 'c' }],
@@ -28,15 +25,9 @@ test('what this version does not carry to the runtime refuses the pod by path', 
   for (const [field, value] of Object.entries(podFields))
     assert.match(only(decode(rawPod({ [field]: value })), `spec.${field}`).expected, notYet);
   const securityContext: Record<string, unknown> = {
-    runAsUser: 1000,
-    runAsGroup: 1000,
-    runAsNonRoot: true,
-    fsGroup: 1,
-    supplementalGroups: [4],
-    sysctls: [{ name: 'a', value: 'b' }],
-    seccompProfile: { type: 'RuntimeDefault' },
-    appArmorProfile: { type: 'Unconfined' },
-    seLinuxOptions: { level: 's0' },
+    supplementalGroupsPolicy: 'Strict',
+    seLinuxChangePolicy: 'Recursive',
+    windowsOptions: { hostProcess: false },
   };
   for (const [field, value] of Object.entries(securityContext)) {
     assert.match(only(decode(rawPod({ securityContext: { [field]: value } })), `spec.securityContext.${field}`).expected, notYet);
@@ -54,13 +45,7 @@ test('the same for containers, app and init', () => {
     lifecycle: { preStop: { sleep: { seconds: 1 } } },
   };
   const securityContext: Record<string, unknown> = {
-    capabilities: { drop: ['ALL'] },
-    runAsNonRoot: true,
-    readOnlyRootFilesystem: true,
-    allowPrivilegeEscalation: false,
-    procMount: 'Unmasked',
-    seccompProfile: { type: 'Unconfined' },
-    appArmorProfile: { type: 'RuntimeDefault' },
+    windowsOptions: { hostProcess: false },
   };
   for (const list of ['containers', 'initContainers'] as const) {
     const raw = (extra: object) => {
@@ -73,8 +58,10 @@ test('the same for containers, app and init', () => {
     for (const [field, value] of Object.entries(securityContext)) {
       assert.match(only(decode(raw({ securityContext: { [field]: value } })), `${at}.securityContext.${field}`).expected, notYet);
     }
-    const valueFrom = { fieldRef: { fieldPath: 'metadata.name' } };
-    only(decode(raw({ env: [{ name: 'A', valueFrom }] })), `${at}.env[0].valueFrom`);
+    for (const ref of ['configMapKeyRef', 'secretKeyRef']) {
+      const valueFrom = { [ref]: { name: 'c', key: 'k' } };
+      only(decode(raw({ env: [{ name: 'A', valueFrom }] })), `${at}.env[0].valueFrom.${ref}`);
+    }
     only(decode(raw({ resources: { claims: [{ name: 'c' }] } })), `${at}.resources.claims`);
     for (const name of ['hugepages-2Mi', 'devices.podsched.dev/gpio', 'nvidia.com/gpu', 'pods']) {
       only(decode(raw({ resources: { limits: { [name]: 1 } } })), `${at}.resources.limits[${name}]`);
@@ -84,7 +71,6 @@ test('the same for containers, app and init', () => {
 
 test('some values of a supported field are not carried yet', () => {
   const table: readonly (readonly [unknown, string])[] = [
-    [rawPod({ dnsPolicy: 'None' }), 'spec.dnsPolicy'],
     [rawPod({ os: { name: 'windows' } }), 'spec.os.name'],
     [rawPod({}, { terminationMessagePath: '/tmp/x' }), 'spec.containers[0].terminationMessagePath'],
     [rawPod({}, { terminationMessagePolicy: 'FallbackToLogsOnError' }), 'spec.containers[0].terminationMessagePolicy'],
@@ -134,6 +120,7 @@ test('what a single node has no use for is ignored with a warning', () => {
       topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'k', whenUnsatisfiable: 'DoNotSchedule' }],
       preemptionPolicy: 'Never',
       nodeName: 'elsewhere',
+      securityContext: { fsGroup: 1, fsGroupChangePolicy: 'Always' },
     },
     { resources: { limits: { 'ephemeral-storage': '1Gi' } }, resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }] },
     {
@@ -161,6 +148,7 @@ test('what a single node has no use for is ignored with a warning', () => {
     'spec.topologySpreadConstraints',
     'spec.preemptionPolicy',
     'spec.nodeName',
+    'spec.securityContext.fsGroupChangePolicy',
   ]);
 });
 
@@ -197,14 +185,48 @@ test('an exported pod full of defaults and empty values says nothing', () => {
   assert.deepEqual([problems, warnings], [[], []]);
 });
 
+test('security, environment and DNS are taken whole', () => {
+  const profiles = { seccompProfile: { type: 'Localhost', localhostProfile: 'a/b.json' }, appArmorProfile: { type: 'RuntimeDefault' } };
+  const ids = { runAsUser: 1000, runAsGroup: 1000, runAsNonRoot: true, seLinuxOptions: { level: 's0' } };
+  const one = {
+    ...{ ...ids, ...profiles, capabilities: { add: ['NET_ADMIN', 'net_raw'], drop: ['ALL'] }, procMount: 'Default' },
+    ...{ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
+  };
+  const raw = rawPod(
+    {
+      securityContext: {
+        ...ids,
+        ...profiles,
+        fsGroup: 1,
+        supplementalGroups: [4],
+        sysctls: [{ name: 'net/ipv4/tcp_rmem', value: '1 2 3' }],
+      },
+      dnsPolicy: 'None',
+      dnsConfig: { nameservers: ['192.0.2.53'], searches: ['lan'], options: [{ name: 'ndots', value: '2' }] },
+      subdomain: 'edge',
+      setHostnameAsFQDN: true,
+      initContainers: [{ name: 'i', image: 'x:1', securityContext: one }],
+    },
+    {
+      securityContext: one,
+      env: [
+        { name: 'A', valueFrom: { fieldRef: { fieldPath: 'status.podIP', apiVersion: 'v1' } } },
+        { name: 'B', valueFrom: { resourceFieldRef: { containerName: 'i', resource: 'limits.cpu', divisor: '1m' } } },
+      ],
+    },
+  );
+  const { problems, warnings } = decode(raw, true);
+  assert.deepEqual([problems, warnings], [[], []]);
+});
+
 test('a field nobody listed is refused, never carried by accident', () => {
   for (const [type, place] of [
     ['PodSpec', 'spec'],
     ['Container', 'spec.containers[]'],
-    ['SecurityContext', 'spec.containers[].securityContext'],
+    ['PodSecurityContext', 'spec.securityContext'],
   ] as const) {
     const unlisted = [...fieldsOf(type).keys()].filter((f) => supportOf(`${place}.${f}`, 'inside').level === 'refused');
-    assert.ok(unlisted.length > 3, type);
+    assert.ok(unlisted.length > 2, type);
   }
   assert.equal(supportOf('spec.fieldOfTomorrow', 'inside').level, 'refused');
   assert.equal(supportOf('spec.containers[].ports[].fieldOfTomorrow', 'supported').level, 'supported');

@@ -55,17 +55,31 @@ function withoutOwn(words: unknown): unknown {
   return copy;
 }
 
+/** No node name in pod names; in the environment the recordings have it plainly. */
+const withoutNode = (o: unknown): Fields =>
+  JSON.parse(
+    JSON.stringify(o)
+      .replaceAll(/-(<node>|pi-lab)/g, '')
+      .replaceAll('pi-lab', '<node>'),
+  ) as Fields;
+
+/** An id, of which a recording leaves 0 out. */
+function withId(security: Fields, field: 'run_as_user' | 'run_as_group'): void {
+  const id = security[field] as { value?: number } | undefined;
+  if (id !== undefined) security[field] = { present: 'yes', value: id.value ?? 0 };
+}
+
 /** Their side of a sandbox: what we do not send, and why. */
 function recordedSandbox(r: Recording): unknown {
-  const text = JSON.stringify(r.sandbox).replaceAll('-<node>', ''); // no node name in pod names
-  const copy = JSON.parse(text) as Fields;
+  const copy = withoutNode(r.sandbox);
+  for (const field of ['run_as_user', 'run_as_group'] as const) withId(inside(copy, 'linux', 'security_context'), field);
   drop(inside(copy, 'annotations'), ['kubernetes.io/config.hash', 'kubernetes.io/config.seen']); // hashes and times of our own
   return copy;
 }
 
 /** Their side of a container: what we do not send, and why. */
 function recordedContainer(c: { [key: string]: Json }): unknown {
-  const copy = JSON.parse(JSON.stringify(c).replaceAll('-<node>', '')) as Fields;
+  const copy = withoutNode(c);
   drop(inside(copy, 'annotations'), ['io.kubernetes.container.hash']); // a hash of our own scheme
   const resources = inside(copy, 'linux', 'resources');
   // hugepages: all limits are 0, which is what a container gets without them; pods that ask for some are refused at this stage
@@ -76,8 +90,7 @@ function recordedContainer(c: { [key: string]: Json }): unknown {
   // service variables are the fork's that was recorded
   copy.envs = ((copy.envs ?? []) as { key: string }[]).filter((e) => !e.key.startsWith('KUBERNETES_SERVICE_'));
   const security = inside(copy, 'linux', 'security_context');
-  const user = security.run_as_user as { value?: number } | undefined;
-  if (user !== undefined) security.run_as_user = { present: 'yes', value: user.value ?? 0 };
+  for (const field of ['run_as_user', 'run_as_group'] as const) withId(security, field);
   return copy;
 }
 

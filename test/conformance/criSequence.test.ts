@@ -45,7 +45,7 @@ for (const file of readdirSync(new URL('recorded/', folder)).sort()) {
     sequence: Entry[];
     containers: object;
   };
-  if (Object.keys(recording.containers).length === 0) continue; // images: test/images
+  if (Object.keys(recording.containers).length === 0) continue; // images: test/images; a user who is refused: test/kuberuntime
   const number = file.slice(0, 3);
 
   test(`${recording.manifest}: the runtime is called as the kubelet calls it`, async () => {

@@ -25,6 +25,11 @@ const fullSandbox = sandboxConfig('web', {
   privileged: true,
   namespaces: { network: 'NODE', pid: 'POD', ipc: 'NODE' },
   resources: { cpuShares: 102, cpuPeriod: 100000, cpuQuota: 50000, memoryLimitBytes: 8 * 2 ** 40 },
+  sysctls: { 'net.ipv4.ping_group_range': '0 65535' },
+  runAsUser: 0,
+  runAsGroup: 3000,
+  supplementalGroups: [2000, 44],
+  seLinux: { user: 'u', role: 'r', type: 't', level: 's0:c1,c2' },
 });
 const fullContainer = containerConfig(fullSandbox, 'main', {
   attempt: 7,
@@ -42,6 +47,12 @@ const fullContainer = containerConfig(fullSandbox, 'main', {
   runAsGroup: 0,
   maskedPaths: ['/proc/kcore'],
   readonlyPaths: ['/proc/sys'],
+  appArmor: { type: 'Localhost', localhostRef: 'web' },
+  seLinux: { user: '', role: '', type: '', level: 's0' },
+  capabilities: { add: ['NET_ADMIN'], drop: ['ALL'] },
+  supplementalGroups: [2000],
+  readonlyRootFilesystem: true,
+  noNewPrivileges: true,
 });
 
 test('every field of a sandbox and of a container reaches the runtime', () => {
@@ -57,6 +68,19 @@ test('user 0 is sent, no user is not: the image decides then', () => {
   assert.deepEqual(of({ runAsUser: 0 })?.runAsUser, { value: 0n });
   assert.equal(of({})?.runAsUser, undefined);
   assert.equal(of({ runAsUserName: 'web' })?.runAsUsername, 'web');
+});
+
+test('seccomp and AppArmor profiles are sent by type and name, AppArmor in its older spelling too', () => {
+  const of = (o: object) => convert.containerConfigMessage({ ...containerConfig(fullSandbox, 'c'), ...o }).linux?.securityContext;
+  const localhost = of({ seccomp: { type: 'Localhost', localhostRef: '/x/y.json' } })?.seccomp;
+  assert.deepEqual(localhost, { profileType: pb.SecurityProfile_ProfileType.Localhost, localhostRef: '/x/y.json' });
+  assert.equal(of({})?.apparmor, undefined);
+  for (const [appArmor, text] of [
+    [{ type: 'RuntimeDefault' }, 'runtime/default'],
+    [{ type: 'Unconfined' }, 'unconfined'],
+    [{ type: 'Localhost', localhostRef: 'web' }, 'localhost/web'],
+  ] as const)
+    assert.equal(of({ appArmor })?.apparmorProfile, text);
 });
 
 // recorded: what kubelet 1.32 sent for a minimal pod

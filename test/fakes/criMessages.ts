@@ -1,6 +1,13 @@
 /** The other side of src/cri/convert.ts, for the fake server: requests become words, words become answers. Written apart from it on purpose. */
 import type { PodUid } from '../../src/api/objects.ts';
-import type { ContainerConfig, ImageInfo, LinuxResources, NamespaceOptions, SandboxConfig } from '../../src/container/runtime.ts';
+import type {
+  ContainerConfig,
+  ImageInfo,
+  LinuxResources,
+  NamespaceOptions,
+  SandboxConfig,
+  SecurityProfile,
+} from '../../src/container/runtime.ts';
 import type { Container, ContainerId, ContainerStatus, Sandbox, SandboxStatus } from '../../src/container/words.ts';
 import * as pb from '../../src/cri/gen/cri_pb.ts';
 
@@ -33,6 +40,8 @@ export function sandboxConfig(c: pb.PodSandboxConfig | undefined): SandboxConfig
     privileged: linux?.securityContext?.privileged ?? false,
     namespaces: namespaces(linux?.securityContext?.namespaceOptions),
     resources: resources(linux?.resources),
+    ...(Object.keys(linux?.sysctls ?? {}).length > 0 ? { sysctls: linux?.sysctls ?? {} } : {}),
+    ...user(linux?.securityContext),
   };
 }
 
@@ -59,13 +68,33 @@ export function containerConfig(c: pb.ContainerConfig | undefined): ContainerCon
     resources: resources(config.linux?.resources),
     privileged: security?.privileged ?? false,
     namespaces: namespaces(security?.namespaceOptions),
-    ...(security?.runAsUser === undefined ? {} : { runAsUser: Number(security.runAsUser.value) }),
-    ...(security?.runAsGroup === undefined ? {} : { runAsGroup: Number(security.runAsGroup.value) }),
+    ...user(security),
+    ...(security?.capabilities === undefined
+      ? {}
+      : { capabilities: { add: security.capabilities.addCapabilities, drop: security.capabilities.dropCapabilities } }),
+    ...(security?.readonlyRootfs ? { readonlyRootFilesystem: true } : {}),
+    ...(security?.noNewPrivs ? { noNewPrivileges: true } : {}),
+    ...(security?.apparmor === undefined ? {} : { appArmor: profile(security.apparmor) }),
     ...(security?.runAsUsername ? { runAsUserName: security.runAsUsername } : {}),
     maskedPaths: security?.maskedPaths ?? [],
     readonlyPaths: security?.readonlyPaths ?? [],
   };
 }
+
+function user(s: pb.LinuxSandboxSecurityContext | pb.LinuxContainerSecurityContext | undefined) {
+  const { user = '', role = '', type = '', level = '' } = s?.selinuxOptions ?? {};
+  return {
+    ...(s?.runAsUser === undefined ? {} : { runAsUser: Number(s.runAsUser.value) }),
+    ...(s?.runAsGroup === undefined ? {} : { runAsGroup: Number(s.runAsGroup.value) }),
+    ...((s?.supplementalGroups ?? []).length === 0 ? {} : { supplementalGroups: (s?.supplementalGroups ?? []).map(Number) }),
+    ...(s?.selinuxOptions === undefined ? {} : { seLinux: { user, role, type, level } }),
+  };
+}
+
+const profile = (p: pb.SecurityProfile): SecurityProfile => ({
+  type: pb.SecurityProfile_ProfileType[p.profileType] as 'RuntimeDefault',
+  ...(p.localhostRef ? { localhostRef: p.localhostRef } : {}),
+});
 
 function namespaces(n: pb.NamespaceOption | undefined): NamespaceOptions {
   const mode = (m: pb.NamespaceMode | undefined) => pb.NamespaceMode[m ?? 0] as NamespaceOptions['pid'];

@@ -5,7 +5,8 @@ import type { ContainerPort } from '../../src/api/v1.ts';
 import { goDuration } from '../../src/container/goDuration.ts';
 import { RuntimeError } from '../../src/container/runtime.ts';
 import type { ContainerId } from '../../src/container/words.ts';
-import { environment, expand } from '../../src/kuberuntime/expand.ts';
+import { environment } from '../../src/kuberuntime/environment.ts';
+import { expand } from '../../src/kuberuntime/expand.ts';
 import { containerAnnotations, startedMark } from '../../src/kuberuntime/marks.ts';
 import { hostname, restartBackoffKey, uidOfBackoffKey, uidOfLogFolder } from '../../src/kuberuntime/names.ts';
 import { portMappings } from '../../src/kuberuntime/ports.ts';
@@ -44,13 +45,16 @@ test('expansion agrees with the kubelet’s table', () => {
 });
 
 test('an environment value sees the names before it, and the last of a name counts', () => {
-  const env = environment([
-    { name: 'X', value: '1' },
-    { name: 'Y', value: '$(X)-$(Z)' },
-    { name: 'Z', value: 'z' },
-    { name: 'X', value: '$(X)2' },
-    { name: 'EMPTY' },
-  ]);
+  const env = environment(
+    [
+      { name: 'X', value: '1' },
+      { name: 'Y', value: '$(X)-$(Z)' },
+      { name: 'Z', value: 'z' },
+      { name: 'X', value: '$(X)2' },
+      { name: 'EMPTY' },
+    ],
+    () => '',
+  );
   assert.deepEqual(Object.fromEntries(env), { X: '12', Y: '1-$(Z)', Z: 'z', EMPTY: '' });
 });
 

@@ -47,7 +47,16 @@ export const sandboxWords = (c: SandboxConfig): unknown => ({
   annotations: c.annotations,
   linux: {
     cgroup_parent: c.cgroupParent,
-    security_context: { namespace_options: namespaces(c.namespaces), privileged: c.privileged, seccomp: seccomp(c.seccomp) },
+    security_context: {
+      namespace_options: namespaces(c.namespaces),
+      privileged: c.privileged,
+      seccomp: seccomp(c.seccomp),
+      run_as_user: int64(c.runAsUser),
+      run_as_group: int64(c.runAsGroup),
+      supplemental_groups: c.supplementalGroups,
+      selinux_options: c.seLinux,
+    },
+    sysctls: c.sysctls,
     resources: resources(c.resources),
   },
 });
@@ -78,6 +87,12 @@ export const containerWords = (c: ContainerConfig): unknown => ({
       masked_paths: c.maskedPaths,
       readonly_paths: c.readonlyPaths,
       seccomp: seccomp(c.seccomp),
+      apparmor: c.appArmor,
+      selinux_options: c.seLinux,
+      capabilities: c.capabilities && { add_capabilities: c.capabilities.add, drop_capabilities: c.capabilities.drop },
+      supplemental_groups: c.supplementalGroups,
+      readonly_rootfs: c.readonlyRootFilesystem,
+      no_new_privs: c.noNewPrivileges,
     },
   },
 });
