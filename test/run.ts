@@ -109,6 +109,12 @@ const brokenRunner = counted.length < phases;
 if (brokenRunner) console.log("  ✗ node's runner ended without its numbers");
 failed ||= complaints.length > 0 || interrupted !== undefined || brokenRunner;
 
+// a skipped check is one that nobody made
+if ((total.skipped ?? 0) + (total.todo ?? 0) > 0) {
+  console.log('  ✗ tests were skipped');
+  failed = true;
+}
+
 const own = complaints.length === 0 ? 'pass' : 'fail';
 total.tests = (total.tests ?? 0) + 1;
 total[own] = (total[own] ?? 0) + 1;

@@ -81,9 +81,7 @@ export class ImageManager {
     try {
       here = await this.deps.images.imageStatus(image);
     } catch (e) {
-      const text = `Failed to inspect image "${container.image}": ${describeError(e)}`;
-      this.deps.event(desired, container.name, 'Warning', 'InspectFailed', text);
-      return no('ImageInspectError', text);
+      return this.#notInspected(request, describeError(e));
     }
     if (policy !== 'Always' && here !== undefined) return this.#present(request, here);
     if (policy === 'Never') {
@@ -128,17 +126,29 @@ export class ImageManager {
       }
       this.#event(r, 'Normal', 'Pulling', `Pulling image "${r.container.image}"`);
       try {
-        const id = await images.pullImage(r.image, r.signal);
-        // pulled is pulled: what else is known of it is only the image's user
-        const info = (await images.imageStatus(r.image).catch(() => undefined)) ?? { id, username: '' };
-        this.#tellPulled(r, clock.monotonic() - began, clock.monotonic() - asked, info.sizeBytes);
-        this.#failures.delete(r.key);
-        return { ok: true, image: info };
+        await images.pullImage(r.image, r.signal);
       } catch (e) {
         if (r.signal.aborted || isAbort(e)) throw r.signal.reason ?? e;
         return this.#failed(r, describeError(e), here);
       }
+      this.#failures.delete(r.key);
+      // its user decides who the process runs as: an image that cannot be inspected is not run, or `USER 1000` would become root
+      let info: ImageInfo | undefined;
+      try {
+        info = await images.imageStatus(r.image);
+      } catch (e) {
+        return this.#notInspected(r, describeError(e));
+      }
+      if (info === undefined) return this.#notInspected(r, 'it was pulled and is not on this node');
+      this.#tellPulled(r, clock.monotonic() - began, clock.monotonic() - asked, info.sizeBytes);
+      return { ok: true, image: info };
     }, r.signal);
+  }
+
+  #notInspected(r: Request, why: string): EnsureResult {
+    const text = `Failed to inspect image "${r.container.image}": ${why}`;
+    this.#event(r, 'Warning', 'InspectFailed', text);
+    return no('ImageInspectError', text);
   }
 
   #tellPulled(r: Request, tookMs: number, withWaitingMs: number, sizeBytes: number | undefined): void {

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { brokerContract } from '../contract/broker.ts';
 import { FakeBroker } from '../fakes/fakeBroker.ts';
-import { freePort, noMosquitto, startMosquitto } from './mosquitto.ts';
+import { freePort, startMosquitto } from './mosquitto.ts';
 
 const fake = async () => {
   const broker = new FakeBroker(systemClock);
@@ -29,11 +29,9 @@ brokerContract('embedded aedes', 4, async () => {
   };
 });
 
-if (!noMosquitto) {
-  for (const version of [5, 4] as const) {
-    brokerContract('mosquitto', version, async () => {
-      const m = await startMosquitto();
-      return { broker: new MqttBroker(), server: m.url, nobody: `mqtt://127.0.0.1:${await freePort()}`, stop: () => m.stop() };
-    });
-  }
+for (const version of [5, 4] as const) {
+  brokerContract('mosquitto', version, async () => {
+    const m = await startMosquitto();
+    return { broker: new MqttBroker(), server: m.url, nobody: `mqtt://127.0.0.1:${await freePort()}`, stop: () => m.stop() };
+  });
 }

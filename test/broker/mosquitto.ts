@@ -8,8 +8,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const binary = ['/usr/sbin/mosquitto', '/usr/bin/mosquitto'].find(existsSync);
-/** Why tests with mosquitto cannot run here; false when they can. */
-export const noMosquitto: string | false = binary === undefined ? 'mosquitto is not installed' : false;
 
 export interface Mosquitto {
   readonly url: string;

@@ -8,7 +8,7 @@ import { startEmbedded } from '../../src/broker/embedded.ts';
 import { BrokerSession, type BrokerSessionDeps } from '../../src/broker/session.ts';
 import { systemClock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
-import { noMosquitto, startMosquitto } from './mosquitto.ts';
+import { startMosquitto } from './mosquitto.ts';
 import { FakeIdentity, onlineTopic, root, webTopic } from './rig.ts';
 
 interface Running {
@@ -58,9 +58,7 @@ async function until(what: string, seconds: number, holds: () => boolean | Promi
 
 const settled = (r: Running): boolean => r.session.connected() && r.session.counters().dirtyTopics === 0;
 
-test('field case I2: mosquitto without persistence is killed and started again: twenty topics are back', {
-  skip: noMosquitto,
-}, async () => {
+test('field case I2: mosquitto without persistence is killed and started again: twenty topics are back', async () => {
   const m = await startMosquitto();
   const r = start(m.url);
   for (let i = 0; i < 20; i++) r.session.tell(`${root}/pods/default/p${i}`, `{"i":${i}}`, { qos: 1, expirySeconds: 7 * 86_400 });
@@ -81,7 +79,7 @@ test('field case I2: mosquitto without persistence is killed and started again: 
   await m.stop();
 });
 
-test('field case I7: a pod removed while broker and agent were away leaves nothing behind', { skip: noMosquitto }, async () => {
+test('field case I7: a pod removed while broker and agent were away leaves nothing behind', async () => {
   const m = await startMosquitto(['allow_anonymous true', 'persistence true', 'persistence_location @/', 'user root']);
   const first = start(m.url);
   for (const pod of ['web', 'gone']) first.session.tell(`${root}/pods/default/${pod}`, '{}', { qos: 1, expirySeconds: 7 * 86_400 });
@@ -98,7 +96,7 @@ test('field case I7: a pod removed while broker and agent were away leaves nothi
   await m.stop();
 });
 
-test('field case I3: twenty agents, and their one broker restarts: all come back, and not at once', { skip: noMosquitto }, async () => {
+test('field case I3: twenty agents, and their one broker restarts: all come back, and not at once', async () => {
   const m = await startMosquitto();
   const back: number[] = [];
   let restarted = false;
@@ -131,7 +129,7 @@ test('field case I3: twenty agents, and their one broker restarts: all come back
 });
 
 for (const version of [5, 4] as const) {
-  test(`a write that the ACL forbids is told, MQTT ${version}`, { skip: noMosquitto }, async () => {
+  test(`a write that the ACL forbids is told, MQTT ${version}`, async () => {
     const acl = `topic read #\ntopic write ${onlineTopic}\ntopic write ${root}/_marker\n`;
     const m = await startMosquitto(['allow_anonymous true', 'acl_file @/acl'], { acl });
     const broker = new MqttBroker();
@@ -147,7 +145,7 @@ for (const version of [5, 4] as const) {
   });
 }
 
-test('an online that the ACL forbids is noticed on 3.1.1 too, since it does not come back', { skip: noMosquitto }, async () => {
+test('an online that the ACL forbids is noticed on 3.1.1 too, since it does not come back', async () => {
   const m = await startMosquitto(['allow_anonymous true', 'acl_file @/acl'], { acl: 'topic read #\n' });
   const broker = new MqttBroker();
   const r = start(m.url, { broker: { connect: (o, h, s) => broker.connect({ ...o, protocolVersion: 4 }, h, s) } });
@@ -156,7 +154,7 @@ test('an online that the ACL forbids is noticed on 3.1.1 too, since it does not 
   await m.stop();
 });
 
-test('a password that is wrong, then right in its file: refused, told, and taken at the next attempt', { skip: noMosquitto }, async () => {
+test('a password that is wrong, then right in its file: refused, told, and taken at the next attempt', async () => {
   const m = await startMosquitto(['allow_anonymous false', 'password_file @/passwords'], { passwords: '' });
   await promisify(execFile)('mosquitto_passwd', ['-b', `${m.folder}/passwords`, 'pi-1', 'right']);
   await m.stop('SIGKILL');
@@ -172,9 +170,7 @@ test('a password that is wrong, then right in its file: refused, told, and taken
   await m.stop();
 });
 
-test('field case I6: mosquitto with a small max_packet_size: the large status is told cut, and nothing loops', {
-  skip: noMosquitto,
-}, async () => {
+test('field case I6: mosquitto with a small max_packet_size: the large status is told cut, and nothing loops', async () => {
   const m = await startMosquitto(['allow_anonymous true', 'max_packet_size 2000']);
   const r = start(m.url);
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, status: { message: 'x'.repeat(10_000) } };

@@ -18,6 +18,7 @@ command -v npm >/dev/null || fail "npm is not installed (Debian: apt-get install
 
 # Debian packages, only the missing ones, without their services: the test beds start their own.
 packages=(containerd runc containernetworking-plugins busybox-static iproute2 iptables mosquitto mosquitto-clients)
+[ "$what" = test ] && packages+=(systemd) # for systemd-analyze and its like; nothing of it is started
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")

@@ -99,6 +99,19 @@ test('an image that cannot be looked at says ImageInspectError', async () => {
   assert.deepEqual(result, { ok: false, reason: 'ImageInspectError', message: 'Failed to inspect image "localhost/busybox:1": gone' });
 });
 
+test('an image that was pulled and cannot be inspected is not run: its user is not known, and root would be a guess', async () => {
+  const room = new Room();
+  room.runtime.images.set('r.example/user:1', { state: 'pullable', pullMs: 1000, uid: 1000 });
+  const first = room.ensure('r.example/user:1');
+  await room.clock.advance(500);
+  room.runtime.failNext('imageStatus', new RuntimeError('unavailable', 'gone'));
+  await room.clock.advance(1000);
+  assert.deepEqual(await first, { ok: false, reason: 'ImageInspectError', message: 'Failed to inspect image "r.example/user:1": gone' });
+  const then = await room.ensure('r.example/user:1');
+  assert.equal(then.ok && then.image.uid, 1000, 'it is here, and needs no second pull');
+  assert.equal(room.runtime.calls.filter((c) => c.method === 'pullImage').length, 1);
+});
+
 test('a failing pull: ErrImagePull, then ImagePullBackOff with the last error, doubling to 5 min', async () => {
   const room = new Room();
   fails(room, 'r.example/x:1');
