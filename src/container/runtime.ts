@@ -46,6 +46,8 @@ export interface LinuxResources {
   readonly cpuShares?: number;
   readonly memoryLimitBytes?: number;
   readonly oomScoreAdj?: number;
+  /** One per page size of the machine. */
+  readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limitBytes: number }[];
 }
 
 export interface NamespaceOptions {
@@ -94,6 +96,30 @@ export interface SandboxConfig {
   readonly seLinux?: SeLinuxOptions;
 }
 
+/** A folder or file of the host inside a container. */
+export interface Mount {
+  readonly containerPath: string;
+  readonly hostPath: string;
+  readonly readonly: boolean;
+  /** Absent: PRIVATE. */
+  readonly propagation?: 'PRIVATE' | 'HOST_TO_CONTAINER' | 'BIDIRECTIONAL';
+  readonly recursiveReadOnly?: boolean;
+  readonly selinuxRelabel?: boolean;
+}
+
+/** What a command in a container came to. */
+export interface ExecResult {
+  readonly exitCode: number;
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+}
+
+/** What a runtime handler can do; the default handler's name is empty. */
+export interface RuntimeHandler {
+  readonly name: string;
+  readonly recursiveReadOnlyMounts: boolean;
+}
+
 /** ContainerConfig, the part that podsched sends. */
 export interface ContainerConfig {
   readonly name: string;
@@ -106,7 +132,7 @@ export interface ContainerConfig {
   readonly args: readonly string[];
   readonly workingDir: string;
   readonly envs: readonly { readonly key: string; readonly value: string }[];
-  readonly mounts: readonly { readonly containerPath: string; readonly hostPath: string; readonly readonly: boolean }[];
+  readonly mounts: readonly Mount[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   /** Relative to the sandbox's logDirectory. */
@@ -145,6 +171,8 @@ export interface Runtime {
   status(): Promise<readonly RuntimeCondition[]>;
   /** How the runtime makes cgroups; undefined when it does not say. */
   cgroupDriver(): Promise<'cgroupfs' | 'systemd' | undefined>;
+  /** The runtime's handlers and what they can; empty where it does not tell (containerd before 2.0). */
+  handlers(): Promise<readonly RuntimeHandler[]>;
   /** Also the sandboxes of others; the caller sorts out what is ours. `uid` asks for one pod's only. */
   listSandboxes(uid?: PodUid): Promise<readonly Sandbox[]>;
   listContainers(uid?: PodUid): Promise<readonly Container[]>;
@@ -161,6 +189,13 @@ export interface Runtime {
   stopContainer(id: ContainerId, graceSeconds: number): Promise<void>;
   /** Idempotent; not found is success. */
   removeContainer(id: ContainerId): Promise<void>;
+  /**
+   * Runs a command in a running container and waits for its end. `timeoutSeconds` 0: no limit but the caller's patience; when it is over, the
+   * command is killed and the call rejects with `deadlineExceeded`. An abort ends the waiting, not the command.
+   */
+  execSync(id: ContainerId, command: readonly string[], timeoutSeconds: number, signal?: AbortSignal): Promise<ExecResult>;
+  /** The container's log file was moved: the runtime opens it anew. */
+  reopenLog(id: ContainerId): Promise<void>;
   /**
    * The event stream, until aborted or broken (then it rejects with RuntimeError). `onReady` when events flow from now on.
    * Rejects with `unimplemented` where the runtime has none.

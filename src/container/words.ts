@@ -62,6 +62,8 @@ export interface ContainerStatus extends Container {
   readonly reason: string;
   readonly message: string;
   readonly logPath: string;
+  /** What is mounted into it from the host, as it was created. */
+  readonly mounts: readonly { readonly containerPath: string; readonly hostPath: string }[];
 }
 
 /** What inspection showed of a pod. Newest (highest attempt) first. */

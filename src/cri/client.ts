@@ -27,6 +27,8 @@ export class CriClient {
     request: MessageInitShape<I>,
     timeoutMs: number,
     signal?: AbortSignal,
+    /** `alone`: that this call took too long says nothing of the connection. */
+    late: 'suspect' | 'alone' = 'suspect',
   ): Promise<MessageShape<O>> {
     if (this.#closed) throw new RuntimeError('unavailable', 'the connection to the runtime was closed');
     this.#channel ??= this.newChannel();
@@ -34,7 +36,8 @@ export class CriClient {
     try {
       return await channel.unary(method, request, timeoutMs, signal);
     } catch (e) {
-      if (e instanceof RuntimeError && (e.code === 'unavailable' || e.code === 'deadlineExceeded')) this.#drop(channel);
+      if (e instanceof RuntimeError && (e.code === 'unavailable' || (e.code === 'deadlineExceeded' && late === 'suspect')))
+        this.#drop(channel);
       throw e;
     }
   }

@@ -8,6 +8,7 @@ import type {
   ContainerConfig,
   ImageInfo,
   LinuxResources,
+  Mount,
   NamespaceOptions,
   RuntimeCondition,
   RuntimeEvent,
@@ -76,7 +77,7 @@ export function containerConfigMessage(c: ContainerConfig): MessageInitShape<typ
     args: [...c.args],
     workingDir: c.workingDir,
     envs: c.envs.map((e) => ({ key: e.key, value: e.value })),
-    mounts: c.mounts.map((m) => ({ containerPath: m.containerPath, hostPath: m.hostPath, readonly: m.readonly })),
+    mounts: c.mounts.map(mountMessage),
     labels: { ...c.labels },
     annotations: { ...c.annotations },
     logPath: c.logPath,
@@ -103,6 +104,15 @@ export function containerConfigMessage(c: ContainerConfig): MessageInitShape<typ
     },
   };
 }
+
+const mountMessage = (m: Mount): MessageInitShape<typeof pb.MountSchema> => ({
+  containerPath: m.containerPath,
+  hostPath: m.hostPath,
+  readonly: m.readonly,
+  propagation: pb.MountPropagation[`PROPAGATION_${m.propagation ?? 'PRIVATE'}`],
+  recursiveReadOnly: m.recursiveReadOnly ?? false,
+  selinuxRelabel: m.selinuxRelabel ?? false,
+});
 
 const namespaceMessage = (n: NamespaceOptions): MessageInitShape<typeof pb.NamespaceOptionSchema> => ({
   network: namespaceModes[n.network],
@@ -148,6 +158,7 @@ const resourcesMessage = (r: LinuxResources): MessageInitShape<typeof pb.LinuxCo
   cpuShares: BigInt(r.cpuShares ?? 0),
   memoryLimitInBytes: BigInt(r.memoryLimitBytes ?? 0),
   oomScoreAdj: BigInt(r.oomScoreAdj ?? 0),
+  hugepageLimits: (r.hugepageLimits ?? []).map((h) => ({ pageSize: h.pageSize, limit: BigInt(h.limitBytes) })),
 });
 
 // ---- from the runtime
@@ -210,6 +221,7 @@ export function containerStatusWord(c: pb.ContainerStatus, sandboxId: SandboxId)
     reason: c.reason,
     message: c.message,
     logPath: c.logPath,
+    mounts: c.mounts.map((m) => ({ containerPath: m.containerPath, hostPath: m.hostPath })),
     labels: c.labels,
     annotations: c.annotations,
   };

@@ -7,11 +7,13 @@ import type { ChannelOptions } from '@grpc/grpc-js';
 import type { PodUid } from '../api/objects.ts';
 import type {
   ContainerConfig,
+  ExecResult,
   ImageInfo,
   ImageService,
   Runtime,
   RuntimeCondition,
   RuntimeEvent,
+  RuntimeHandler,
   RuntimeVersion,
   SandboxConfig,
 } from '../container/runtime.ts';
@@ -43,6 +45,10 @@ export interface CriOptions {
  * natural end (the runtime itself gives up where nothing moves), so its limit is only there for a call that is lost.
  */
 const timeouts = (t: number) => ({ ask: Math.min(t, 10_000), list: Math.min(t, 30_000), act: t, runSandbox: 2 * t, pull: 60 * t });
+
+/** A command without a limit (a hook) ends with its caller; a timer holds no more than 24 days. */
+const noDeadlineMs = 2 ** 31 - 1;
+const execMarginMs = 2000;
 
 export class CriRuntime implements Runtime, ImageService {
   readonly #client: CriClient;
@@ -85,6 +91,11 @@ export class CriRuntime implements Runtime, ImageService {
     const systemd = systemdCgroup(info.config);
     this.#log.debug({ systemd }, 'cgroup driver read from the configuration of the runtime');
     return systemd === undefined ? undefined : systemd ? 'systemd' : 'cgroupfs';
+  }
+
+  async handlers(): Promise<readonly RuntimeHandler[]> {
+    const { runtimeHandlers } = await this.#client.call(RuntimeService.method.status, {}, this.#timeouts.ask);
+    return runtimeHandlers.map((h) => ({ name: h.name, recursiveReadOnlyMounts: h.features?.recursiveReadOnlyMounts ?? false }));
   }
 
   async listSandboxes(uid?: PodUid): Promise<readonly Sandbox[]> {
@@ -152,6 +163,19 @@ export class CriRuntime implements Runtime, ImageService {
 
   async removeContainer(id: ContainerId): Promise<void> {
     await goneIsFine(this.#client.call(RuntimeService.method.removeContainer, { containerId: id }, this.#timeouts.act));
+  }
+
+  /** Our own deadline is a little above the runtime's, so that the runtime's end of the command is what is heard. */
+  async execSync(id: ContainerId, command: readonly string[], timeoutSeconds: number, signal?: AbortSignal): Promise<ExecResult> {
+    const timeout = Math.max(0, Math.ceil(timeoutSeconds));
+    const request = { containerId: id, cmd: [...command], timeout: BigInt(timeout) };
+    const deadlineMs = timeout === 0 ? noDeadlineMs : timeout * 1000 + execMarginMs;
+    const { exitCode, stdout, stderr } = await this.#client.call(RuntimeService.method.execSync, request, deadlineMs, signal, 'alone');
+    return { exitCode, stdout, stderr };
+  }
+
+  async reopenLog(id: ContainerId): Promise<void> {
+    await this.#client.call(RuntimeService.method.reopenContainerLog, { containerId: id }, this.#timeouts.act);
   }
 
   events(onEvent: (e: RuntimeEvent) => void, onReady: () => void, signal: AbortSignal): Promise<void> {

@@ -112,6 +112,7 @@ function statusOf(c: Case): RuntimePodStatus {
         exitCode: r.exitCode,
         reason: r.reason ?? '',
         message: '',
+        mounts: [],
         logPath: '',
       }),
     ),

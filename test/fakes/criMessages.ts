@@ -4,6 +4,7 @@ import type {
   ContainerConfig,
   ImageInfo,
   LinuxResources,
+  Mount,
   NamespaceOptions,
   SandboxConfig,
   SecurityProfile,
@@ -58,7 +59,7 @@ export function containerConfig(c: pb.ContainerConfig | undefined): ContainerCon
     args: config.args,
     workingDir: config.workingDir,
     envs: config.envs.map(({ key, value }) => ({ key, value })),
-    mounts: config.mounts.map(({ containerPath, hostPath, readonly }) => ({ containerPath, hostPath, readonly })),
+    mounts: config.mounts.map(mount),
     labels: config.labels,
     annotations: config.annotations,
     logPath: config.logPath,
@@ -91,6 +92,17 @@ function user(s: pb.LinuxSandboxSecurityContext | pb.LinuxContainerSecurityConte
   };
 }
 
+const mount = (m: pb.Mount): Mount => ({
+  containerPath: m.containerPath,
+  hostPath: m.hostPath,
+  readonly: m.readonly,
+  ...(m.propagation === pb.MountPropagation.PROPAGATION_PRIVATE
+    ? {}
+    : { propagation: pb.MountPropagation[m.propagation].slice('PROPAGATION_'.length) as 'BIDIRECTIONAL' }),
+  ...(m.recursiveReadOnly ? { recursiveReadOnly: true } : {}),
+  ...(m.selinuxRelabel ? { selinuxRelabel: true } : {}),
+});
+
 const profile = (p: pb.SecurityProfile): SecurityProfile => ({
   type: pb.SecurityProfile_ProfileType[p.profileType] as 'RuntimeDefault',
   ...(p.localhostRef ? { localhostRef: p.localhostRef } : {}),
@@ -114,6 +126,9 @@ function resources(r: pb.LinuxContainerResources | undefined): LinuxResources {
     ...set('cpuShares', r?.cpuShares),
     ...set('memoryLimitBytes', r?.memoryLimitInBytes),
     ...set('oomScoreAdj', r?.oomScoreAdj),
+    ...(r !== undefined && r.hugepageLimits.length > 0
+      ? { hugepageLimits: r.hugepageLimits.map((h) => ({ pageSize: h.pageSize, limitBytes: Number(h.limit) })) }
+      : {}),
   };
 }
 
@@ -163,6 +178,7 @@ export const containerStatus = (c: ContainerStatus) => ({
   reason: c.reason,
   message: c.message,
   logPath: c.logPath,
+  mounts: c.mounts.map((m) => ({ ...m })),
 });
 
 export const image = (i: ImageInfo | undefined) =>

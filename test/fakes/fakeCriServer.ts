@@ -76,6 +76,10 @@ export class FakeCriServer {
       version: async () => ({ version: '0.1.0', runtimeApiVersion: 'v1', ...(await r.version()) }),
       status: async ({ verbose }: pb.StatusRequest) => ({
         status: { conditions: await r.status() },
+        runtimeHandlers: (await r.handlers()).map((h) => ({
+          name: h.name,
+          features: { recursiveReadOnlyMounts: h.recursiveReadOnlyMounts },
+        })),
         info: verbose && this.o.runtimeConfig !== true ? { config: wire.verboseConfig(await r.cgroupDriver()) } : {},
       }),
       runPodSandbox: async (q: pb.RunPodSandboxRequest) => ({
@@ -104,6 +108,8 @@ export class FakeCriServer {
           .filter((c) => !filter?.id || c.id === filter.id)
           .map(wire.container),
       }),
+      execSync: (q: pb.ExecSyncRequest) => r.execSync(q.containerId as ContainerId, q.cmd, Number(q.timeout)).then((x) => ({ ...x })),
+      reopenContainerLog: (q: pb.ReopenContainerLogRequest) => r.reopenLog(q.containerId as ContainerId).then(empty),
       containerStatus: async (q: pb.ContainerStatusRequest) => ({
         status: wire.containerStatus(await r.containerStatus(q.containerId as ContainerId)),
       }),

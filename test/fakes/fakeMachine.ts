@@ -9,6 +9,7 @@ import {
   type RuntimeCondition,
   RuntimeError,
   type RuntimeEvent,
+  type RuntimeHandler,
   type RuntimeVersion,
   type SandboxConfig,
 } from '../../src/container/runtime.ts';
@@ -33,6 +34,7 @@ export class FakeMachine {
   conditions: RuntimeCondition[] = ['RuntimeReady', 'NetworkReady'].map((type) => ({ type, status: true, reason: '', message: '' }));
   driver: 'cgroupfs' | 'systemd' | undefined = 'cgroupfs';
   runtimeVersion: RuntimeVersion = { runtimeName: 'containerd', runtimeVersion: '1.7.24' };
+  runtimeHandlers: readonly RuntimeHandler[] = [];
   eventsImplemented = true;
   protected eventReaders = new Set<EventReader>();
   #loseEvents = 0;

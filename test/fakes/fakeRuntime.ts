@@ -5,12 +5,14 @@
 import type { PodUid } from '../../src/api/objects.ts';
 import {
   type ContainerConfig,
+  type ExecResult,
   type ImageInfo,
   type ImageService,
   type Runtime,
   type RuntimeCondition,
   RuntimeError,
   type RuntimeEvent,
+  type RuntimeHandler,
   type RuntimeVersion,
   type SandboxConfig,
 } from '../../src/container/runtime.ts';
@@ -41,6 +43,10 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService {
 
   cgroupDriver(): Promise<'cgroupfs' | 'systemd' | undefined> {
     return this.#call('cgroupDriver', [], () => this.driver);
+  }
+
+  handlers(): Promise<readonly RuntimeHandler[]> {
+    return this.#call('handlers', [], () => this.runtimeHandlers);
   }
 
   listSandboxes(uid?: PodUid): Promise<readonly Sandbox[]> {
@@ -182,6 +188,35 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService {
     return this.#call('removeContainer', [id], () => {
       const c = this.containers.get(id);
       if (c !== undefined) this.drop(c);
+    });
+  }
+
+  /** What the container's behaviour says of the command; absent: it succeeds at once. */
+  execSync(id: ContainerId, command: readonly string[], timeoutSeconds: number, signal?: AbortSignal): Promise<ExecResult> {
+    return this.#call(
+      'execSync',
+      [id, command, timeoutSeconds],
+      async () => {
+        const c = this.container(id);
+        if (c.state !== 'running') throw new RuntimeError('unknown', `container is in CONTAINER_${c.state.toUpperCase()} state`);
+        const { exitCode = 0, stdout = '', stderr = '', takesMs = 0 } = c.behaviour.exec?.(command) ?? {};
+        const limitMs = timeoutSeconds > 0 ? timeoutSeconds * 1000 : Number.POSITIVE_INFINITY;
+        if (takesMs > 0) await this.clock.sleep(Math.min(takesMs, limitMs), signal);
+        if (takesMs > limitMs)
+          throw new RuntimeError(
+            'deadlineExceeded',
+            `failed to exec in container: timeout ${timeoutSeconds}s exceeded: context deadline exceeded`,
+          );
+        if (c.state !== 'running') return { exitCode: 137, stdout: new Uint8Array(), stderr: new Uint8Array() };
+        return { exitCode, stdout: Buffer.from(stdout), stderr: Buffer.from(stderr) };
+      },
+      timeoutSeconds * 1000,
+    );
+  }
+
+  reopenLog(id: ContainerId): Promise<void> {
+    return this.#call('reopenLog', [id], () => {
+      if (this.container(id).state !== 'running') throw new RuntimeError('unknown', 'container is not running');
     });
   }
 

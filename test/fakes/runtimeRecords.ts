@@ -18,6 +18,8 @@ export interface ProcessBehaviour {
   /** It ends by itself so long after its start; absent: it runs until it is stopped. */
   readonly exitAfterMs?: number;
   readonly exitCode?: number;
+  /** What a command run in it does; absent or undefined: it succeeds at once, saying nothing. */
+  readonly exec?: (command: readonly string[]) => { exitCode?: number; stdout?: string; stderr?: string; takesMs?: number } | undefined;
   /** TERM does nothing: KILL at the end of the grace. */
   readonly ignoresTerm?: boolean;
   /** From TERM to the end; default 0. */
@@ -117,6 +119,7 @@ export const containerStatusWord = (c: FakeContainer, logDirectory: string): Con
   reason: c.reason === '' && c.state === 'exited' ? (c.exitCode === 0 ? 'Completed' : 'Error') : c.reason,
   message: c.message,
   logPath: `${logDirectory}/${c.config.logPath}`,
+  mounts: c.config.mounts.map(({ containerPath, hostPath }) => ({ containerPath, hostPath })),
 });
 
 /** A sandbox made while the same pod, or another of its full name, is still alive: one sentence each. */

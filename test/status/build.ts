@@ -89,6 +89,7 @@ export function record(name: string, state: ContainerState, o: Partial<Container
     reason: state === 'exited' ? ((o.exitCode ?? 0) === 0 ? 'Completed' : 'Error') : '',
     message: '',
     logPath: '',
+    mounts: [],
     ...o,
   };
 }
