@@ -20,7 +20,8 @@ export interface HousekeepingDeps {
   };
   /** Refused ones have no worker on purpose. */
   readonly isRefused: (uid: PodUid) => boolean;
-  readonly removeStatusesExcept: (known: ReadonlySet<PodUid>) => void;
+  /** What rooms keep of other pods goes. */
+  readonly retain: (known: ReadonlySet<PodUid>) => void;
   readonly collectContainers: () => Promise<void>;
   readonly collectBackoff: () => void;
   readonly report: (e: unknown) => void;
@@ -53,7 +54,7 @@ export class Housekeeping {
       }
     }
     const known = new Set([...wanted, ...working.keys()]);
-    deps.removeStatusesExcept(known);
+    deps.retain(known);
     deps.collectBackoff();
     if (this.#collecting) return;
     this.#collecting = true;

@@ -5,15 +5,14 @@
 import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
 import type { PodStatus } from './api/status.ts';
-import { Deadlines } from './async/deadlines.ts';
 import { Mailbox } from './async/mailbox.ts';
 import { Config } from './config/manager.ts';
 import { PodCache } from './container/cache.ts';
-import { labels, type RuntimePod } from './container/words.ts';
-import { Housekeeping } from './housekeeping.ts';
+import { labels } from './container/words.ts';
 import { Instances } from './instances.ts';
 import { RuntimeSide } from './kubeletRuntime.ts';
 import { StatusSide } from './kubeletStatus.ts';
+import { Upkeep } from './kubeletUpkeep.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { RuntimeState } from './node/runtimeState.ts';
 import { adoptableUid, isAlive, predecessorsOf } from './pleg/adoption.ts';
@@ -30,12 +29,10 @@ import type { StatusManager } from './status/manager.ts';
 import type { LivePod } from './status/sync.ts';
 import { type SyncEvent, SyncLoop } from './syncloop.ts';
 import { Telling } from './telling.ts';
-import { after, toRfc3339 } from './world/clock.ts';
+import { toRfc3339 } from './world/clock.ts';
 import { describeError } from './world/log.ts';
 
 const inspectTimeoutMs = 30_000;
-const housekeepingSoonMs = 2_000;
-const housekeepingPeriodMs = 60_000;
 const stopMs = 3_000;
 
 export class Kubelet {
@@ -53,12 +50,10 @@ export class Kubelet {
   #completions: Completions;
   #runtime: RuntimeSide;
   #status: StatusSide;
-  #housekeeping: Housekeeping;
+  #upkeep: Upkeep;
   #loop: SyncLoop;
   #podSync: PodSync;
   #telling: Telling;
-  /** Changes without a pause put off what comes soon after them, never the regular round. */
-  #due: Deadlines<'soon' | 'regular'>;
   #ready = false;
   #stop = new AbortController();
   #running: Promise<unknown>[] = [];
@@ -166,16 +161,16 @@ export class Kubelet {
       predecessors: (desired) => (this.pleg.listed() ? predecessorsOf(this.pleg.pods(), desired) : 'unknown'),
       mayLive: (uid) => !this.pleg.listed() || this.pleg.pods().some((p) => p.uid === uid && isAlive(p)),
     });
-    this.#housekeeping = new Housekeeping({
-      ready: () => this.#settled(),
-      desired: () => this.pods.list(),
-      runtimePods: () => this.pleg.pods().filter((p) => !this.#isHeld(p)),
+    this.#upkeep = new Upkeep(world, {
+      config: this.config,
+      pleg: this.pleg,
       workers: this.workers,
-      isRefused: (uid) => this.#instances.isRefused(uid),
-      removeStatusesExcept: (known) => this.status.removeOrphans(known),
-      collectContainers: () => this.#collect(),
-      collectBackoff: () => this.#runtime.backoff.collect(),
-      report: (e) => log.warn({ error: describeError(e) }, 'housekeeping could not finish'),
+      pods: this.pods,
+      instances: this.#instances,
+      completions: this.#completions,
+      runtime: this.#runtime,
+      retain: (known) => this.status.removeOrphans(known),
+      due: () => this.#mailbox.push({ from: 'housekeeping' }),
     });
     this.#telling = new Telling({
       view: () => this.config.view(),
@@ -202,12 +197,11 @@ export class Kubelet {
       },
       admit: () => ({ admit: true }),
       reject: (pod, reason, message) => this.#reject(pod, reason, message),
-      cleanUpContainers: (uid) => this.#cleanUp(uid),
+      cleanUpContainers: (uid) => this.#upkeep.cleanUp(uid),
       finished: (uid) => this.#finished(uid),
       housekeeping: () => this.#keepHouse(),
-      changed: () => this.#due.set('soon', after(clock.monotonic(), housekeepingSoonMs)),
+      changed: () => this.#upkeep.soon(),
     });
-    this.#due = new Deadlines(clock, () => this.#mailbox.push({ from: 'housekeeping' }));
   }
 
   /** Reads what is stored, then runs everything until `stop`. Resolves when the loop runs. */
@@ -224,14 +218,13 @@ export class Kubelet {
       followEvents({ clock, log, runtime, pleg: this.pleg, changed: (flows) => this.#suspect(flows) }, signal),
       this.config.run(signal),
     ];
-    this.#due.set('soon', after(clock.monotonic(), housekeepingSoonMs));
-    this.#due.set('regular', after(clock.monotonic(), housekeepingPeriodMs));
+    this.#upkeep.start();
   }
 
   /** Ends the agent's own work; pods go on. What became of a call that hangs is for the next agent to find: nobody waits for it. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    this.#due.stop();
+    this.#upkeep.stop();
     const over = new AbortController();
     const patience = this.world.clock.sleep(stopMs, over.signal).catch(() => {}); // all ended in time
     await Promise.race([Promise.all([this.workers.stop(), Promise.allSettled(this.#running)]), patience]);
@@ -323,45 +316,13 @@ export class Kubelet {
     const pod = this.#instances.forget(uid);
     this.status.remove(uid);
     if (pod !== undefined) this.#telling.mark([pod.key]);
-    this.#cleanUp(uid);
+    this.#upkeep.cleanUp(uid);
     this.#checkReady();
-  }
-
-  #cleanUp(uid: PodUid): void {
-    const removeAll = this.#isNobodys(uid);
-    if (!removeAll && this.pods.get(uid) === undefined) return;
-    void this.#runtime.collectPod(uid, removeAll).then(() => this.pleg.look(uid)); // it never rejects
-  }
-
-  /** No manifest, no worker, nobody who may still claim it: asked anew at each removal, for a pass takes long and pods come meanwhile. */
-  #isNobodys(uid: PodUid): boolean {
-    const unknown = this.#instances.get(uid) === undefined && this.workers.state(uid) === undefined;
-    return unknown && this.#settled() && !this.pleg.pods().some((p) => p.uid === uid && this.#isHeld(p));
-  }
-
-  /** An object that could not be accepted yet (a full card) has this name, and may go on as this instance. */
-  #isHeld({ namespace, name }: RuntimePod): boolean {
-    return this.config.view().objects.some((o) => o.pending !== undefined && o.uid === undefined && o.key === `Pod/${namespace}/${name}`);
-  }
-
-  async #collect(): Promise<void> {
-    const pods = this.pleg.pods();
-    await this.#runtime.gc.collect(pods, { keepPerName: 1, mayRemoveContent: (uid) => this.#isNobodys(uid) });
-    await this.#runtime.adoption.retain(new Set(pods.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id))));
-    for (const key of this.#completions.keys())
-      if (this.pods.byKey(key) === undefined && !this.config.has(key)) await this.#completions.forget(key);
   }
 
   #keepHouse(): void {
-    this.#due.delete('soon');
-    this.#due.set('regular', after(this.world.clock.monotonic(), housekeepingPeriodMs));
     this.#checkReady();
-    this.#housekeeping.run();
-  }
-
-  /** Sources were read, the runtime was listed, and nothing is held back for either: what is unknown now is nobody's. */
-  #settled(): boolean {
-    return this.config.ready() && this.pleg.listed() && !this.config.view().objects.some((o) => o.pending?.reason === 'RuntimeDown');
+    this.#upkeep.round();
   }
 
   /** Not told in this run, and its worker waits for nobody but the first look at the runtime. */
@@ -373,7 +334,7 @@ export class Kubelet {
 
   /** Ghosts may be cleared when what is desired is known and has been told: a topic must not vanish for a moment. */
   #checkReady(): void {
-    if (this.#ready || !this.#settled()) return;
+    if (this.#ready || !this.#upkeep.settled()) return;
     if (this.#instances.uids().some((uid) => !this.#instances.wasTold(uid) && this.workers.state(uid) !== 'waiting')) return;
     this.#ready = true;
     // what was set is told when it is stored: only then is the rest a ghost

@@ -29,7 +29,7 @@ function rig(o: Partial<HousekeepingDeps> & { readonly working?: readonly string
       updatePod: ({ type, pod, runtimePod: r, reason }) => did.push(`${type} ${pod?.uid ?? r?.uid}${reason ? `: ${reason}` : ''}`),
     },
     isRefused: () => false,
-    removeStatusesExcept: (known) => did.push(`statuses ${[...known].sort().join()}`),
+    retain: (known) => did.push(`statuses ${[...known].sort().join()}`),
     collectContainers: async () => {
       did.push('containers');
     },

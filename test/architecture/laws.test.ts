@@ -27,6 +27,7 @@ const floors: Readonly<Record<string, number>> = {
   'kubeletWorld.ts': 4,
   'kubeletRuntime.ts': 4,
   'kubeletStatus.ts': 4,
+  'kubeletUpkeep.ts': 4,
   'agent.ts': 4,
   'options.ts': 4,
   'syncloop.ts': 3,

@@ -1,0 +1,115 @@
+/**
+ * The wiring's half that takes away: what nobody's is, and what may go when. Owns when housekeeping is due; asks the rooms to remove.
+ * What is unknown is nobody's only when the sources were read and the runtime was listed.
+ */
+import type { PodUid } from './api/objects.ts';
+import { Deadlines } from './async/deadlines.ts';
+import type { Config } from './config/manager.ts';
+import type { RuntimePod } from './container/words.ts';
+import { Housekeeping } from './housekeeping.ts';
+import type { Instances } from './instances.ts';
+import type { RuntimeSide } from './kubeletRuntime.ts';
+import type { KubeletWorld } from './kubeletWorld.ts';
+import type { Pleg } from './pleg/pleg.ts';
+import type { Completions } from './pod/completions.ts';
+import type { PodManager } from './pod/manager.ts';
+import type { PodWorkers } from './pod/workers.ts';
+import { after } from './world/clock.ts';
+import { describeError } from './world/log.ts';
+
+const soonMs = 2_000;
+const periodMs = 60_000;
+
+export interface UpkeepParts {
+  readonly config: Config;
+  readonly pleg: Pleg;
+  readonly workers: PodWorkers;
+  readonly pods: PodManager;
+  readonly instances: Instances;
+  readonly completions: Completions;
+  readonly runtime: RuntimeSide;
+  /** Statuses, probe results and folders of pods that are neither wanted nor ending go. */
+  readonly retain: (known: ReadonlySet<PodUid>) => void;
+  /** It is time for a round. */
+  readonly due: () => void;
+}
+
+export class Upkeep {
+  #housekeeping: Housekeeping;
+  /** Changes without a pause put off what comes soon after them, never the regular round. */
+  #due: Deadlines<'soon' | 'regular'>;
+
+  constructor(
+    private readonly world: KubeletWorld,
+    private readonly parts: UpkeepParts,
+  ) {
+    const { pods, pleg, workers, instances, runtime } = parts;
+    this.#due = new Deadlines(world.clock, parts.due);
+    this.#housekeeping = new Housekeeping({
+      ready: () => this.settled(),
+      desired: () => pods.list(),
+      runtimePods: () => pleg.pods().filter((p) => !this.#isHeld(p)),
+      workers,
+      isRefused: (uid) => instances.isRefused(uid),
+      retain: parts.retain,
+      collectContainers: () => this.#collect(),
+      collectBackoff: () => runtime.backoff.collect(),
+      report: (e) => world.log.warn({ error: describeError(e) }, 'housekeeping could not finish'),
+    });
+  }
+
+  start(): void {
+    this.soon();
+    this.#due.set('regular', after(this.world.clock.monotonic(), periodMs));
+  }
+
+  stop(): void {
+    this.#due.stop();
+  }
+
+  /** Something changed: a round follows when it has settled. */
+  soon(): void {
+    this.#due.set('soon', after(this.world.clock.monotonic(), soonMs));
+  }
+
+  round(): void {
+    this.#due.delete('soon');
+    this.#due.set('regular', after(this.world.clock.monotonic(), periodMs));
+    this.#housekeeping.run();
+  }
+
+  /** Sources were read, the runtime was listed, and nothing is held back for either: what is unknown now is nobody's. */
+  settled(): boolean {
+    const { config, pleg } = this.parts;
+    return config.ready() && pleg.listed() && !config.view().objects.some((o) => o.pending?.reason === 'RuntimeDown');
+  }
+
+  /** The dead of one pod: all of a pod that is nobody's, else those beyond the newest of a name. */
+  cleanUp(uid: PodUid): void {
+    const { pods, pleg, runtime } = this.parts;
+    const removeAll = this.#isNobodys(uid);
+    if (!removeAll && pods.get(uid) === undefined) return;
+    void runtime.collectPod(uid, removeAll).then(() => pleg.look(uid)); // it never rejects
+  }
+
+  /** No manifest, no worker, nobody who may still claim it: asked anew at each removal, for a pass takes long and pods come meanwhile. */
+  #isNobodys(uid: PodUid): boolean {
+    const { instances, workers, pleg } = this.parts;
+    const unknown = instances.get(uid) === undefined && workers.state(uid) === undefined;
+    return unknown && this.settled() && !pleg.pods().some((p) => p.uid === uid && this.#isHeld(p));
+  }
+
+  /** An object that could not be accepted yet (a full card) has this name, and may go on as this instance. */
+  #isHeld({ namespace, name }: RuntimePod): boolean {
+    const { objects } = this.parts.config.view();
+    return objects.some((o) => o.pending !== undefined && o.uid === undefined && o.key === `Pod/${namespace}/${name}`);
+  }
+
+  async #collect(): Promise<void> {
+    const { pleg, runtime, completions, pods, config } = this.parts;
+    const listed = pleg.pods();
+    await runtime.gc.collect(listed, { keepPerName: 1, mayRemoveContent: (uid) => this.#isNobodys(uid) });
+    await runtime.adoption.retain(new Set(listed.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id))));
+    for (const key of completions.keys()) if (pods.byKey(key) === undefined && !config.has(key)) await completions.forget(key);
+  }
+}
