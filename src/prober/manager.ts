@@ -1,0 +1,240 @@
+/**
+ * Startup, liveness and readiness probes of all pods. Owns the workers (one per container id and type) and, in results.ts, what they found.
+ * It starts with the pod's first sync, follows the runtime's news (`look`), and asks by one timer for everything. Never kills, never tells:
+ * a changed result is a cause for the pod's next sync. Mirrors kubelet v1.32 prober/ (facts section 8), with these differences: no clock of
+ * people decides (a delay counts from when the start was seen), results outlive the agent, a first turn comes at its moment and not at a
+ * tick, exec probes are few at a time and become rarer while they only time out.
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import type { PodUid } from '../api/objects.ts';
+import type { Container } from '../api/v1.ts';
+import { Deadlines } from '../async/deadlines.ts';
+import type { ProbeResult, ProbeView } from '../container/probes.ts';
+import type { ContainerId, ContainerStatus } from '../container/words.ts';
+import { after, type Monotonic } from '../world/clock.ts';
+import { type AttemptDeps, attempt, type Outcome } from './attempt.ts';
+import { Costs, type ProbeCost } from './cost.ts';
+import type { ProbeManagerDeps } from './deps.ts';
+import { Results } from './results.ts';
+import { Slots } from './slots.ts';
+import { firstState, type ProbeType, probeOf, probeTypes, timing } from './turn.ts';
+import { isOtherDefinition, probed, probeView } from './view.ts';
+import { outcomeEvent, type Said, slowedEvent, startupHint } from './words.ts';
+import { ProbeWorker, type Subject, type WorkerHost } from './worker.ts';
+
+interface Seen {
+  readonly id: ContainerId;
+  /** As it was when this id was first seen. */
+  readonly container: Container;
+  readonly workers: Map<ProbeType, ProbeWorker>;
+}
+
+interface ProbedPod {
+  desired: DesiredPod;
+  readonly seen: Map<string, Seen>;
+  ending: boolean;
+}
+
+export class ProbeManager {
+  #pods = new Map<PodUid, ProbedPod>();
+  #owner = new Map<ContainerId, ProbedPod>();
+  #results: Results;
+  #due: Deadlines<ProbeWorker>;
+  #attempt: AttemptDeps;
+  #host: WorkerHost;
+  #startedAt: Monotonic | undefined;
+  #costs = new Costs();
+
+  constructor(private readonly deps: ProbeManagerDeps) {
+    this.#results = new Results(deps);
+    this.#due = new Deadlines(deps.clock, (worker) => worker.turn());
+    this.#attempt = { ...deps, slots: new Slots(deps.maxExecProbes) };
+    this.#host = {
+      clock: deps.clock,
+      scale: deps.scale,
+      plan: (worker, at) => (at === undefined ? this.#due.delete(worker) : this.#due.set(worker, at)),
+      started: ({ id, container }) => container.startupProbe === undefined || this.#results.get(id, 'startup') === 'success',
+      ask: (subject, timeoutMs, signal) => this.#ask(subject, timeoutMs, signal),
+      heard: (subject, outcome) => this.#say(subject, outcomeEvent(subject.type, outcome)),
+      stored: (subject, result) => this.#stored(subject, result),
+      slowed: (subject, timeouts, periodMs) => this.#say(subject, slowedEvent(subject.type, timeouts, periodMs)),
+    };
+  }
+
+  /** What an earlier agent of this boot found; the agent's start is now. Never rejects. */
+  async load(): Promise<void> {
+    this.#startedAt = this.deps.clock.monotonic();
+    await this.#results.load();
+  }
+
+  /** The pod is synced: its containers are probed from when they run. Again with another definition: it holds from a container's next start. */
+  addPod(desired: DesiredPod): void {
+    const known = this.#pods.get(desired.uid);
+    if (known !== undefined) known.desired = desired;
+    else this.#pods.set(desired.uid, { desired, seen: new Map(), ending: false });
+    this.#look(desired.uid, known === undefined);
+  }
+
+  /** The runtime has news of this pod. */
+  look(uid: PodUid): void {
+    this.#look(uid, false);
+  }
+
+  /** The app containers are about to be killed: nothing judges them any more. Readiness goes on. */
+  stopLivenessAndStartup(uid: PodUid): void {
+    const pod = this.#pods.get(uid);
+    if (pod === undefined) return;
+    pod.ending = true;
+    for (const { name } of pod.desired.pod.spec.containers) {
+      const workers = pod.seen.get(name)?.workers;
+      for (const type of ['liveness', 'startup'] as const) workers?.get(type)?.stop();
+    }
+  }
+
+  /** Nothing of it runs any more; what was found is forgotten. */
+  removePod(uid: PodUid): void {
+    const pod = this.#pods.get(uid);
+    for (const seen of pod?.seen.values() ?? []) this.#end(seen);
+    this.#pods.delete(uid);
+    this.#results.dropPod(uid);
+  }
+
+  /** Housekeeping: nobody knows the others any more. */
+  retain(known: ReadonlySet<PodUid>): void {
+    for (const uid of new Set([...this.#pods.keys(), ...this.#results.uids()])) if (!known.has(uid)) this.removePod(uid);
+  }
+
+  /** undefined: nobody has seen this container. */
+  liveness(id: ContainerId): ProbeResult | undefined {
+    return this.#results.get(id, 'liveness');
+  }
+
+  startup(id: ContainerId): ProbeResult | undefined {
+    return this.#results.get(id, 'startup');
+  }
+
+  /** For the pod's status. */
+  view(desired: DesiredPod): ProbeView {
+    return probeView({
+      desired,
+      seen: (name, id) => {
+        const seen = this.#pods.get(desired.uid)?.seen.get(name);
+        return seen?.id === id ? seen?.container : undefined;
+      },
+      record: (id) => this.deps.statusOf(desired.uid)?.containers.find((c) => c.id === id),
+      found: (id, type) => this.#results.found(id, type),
+    });
+  }
+
+  /** Since the agent's start, by type. */
+  get cost(): Readonly<Record<ProbeType, ProbeCost>> {
+    return this.#costs.all;
+  }
+
+  stop(): void {
+    for (const pod of this.#pods.values()) for (const seen of pod.seen.values()) for (const worker of seen.workers.values()) worker.stop();
+    this.#due.stop();
+  }
+
+  /** What was found is stored when it resolves. */
+  flush(): Promise<void> {
+    return this.#results.flush();
+  }
+
+  /** `first`: what runs at the pod's first sync of this agent was started before. */
+  #look(uid: PodUid, first: boolean): void {
+    const pod = this.#pods.get(uid);
+    if (pod === undefined) return;
+    const status = this.deps.statusOf(uid);
+    const records = status?.containers ?? [];
+    // of what an earlier agent knew, the newest of each name is left
+    if (first && status !== undefined)
+      this.#results.keep(uid, (id) => records.find((r) => r.name === records.find((of) => of.id === id)?.name)?.id === id);
+    for (const container of probed(pod.desired)) {
+      // the newest stands first
+      const record = records.find((r) => r.name === container.name);
+      const before = pod.seen.get(container.name);
+      if (before !== undefined && before.id !== record?.id) this.#replaced(pod, container.name, before, record);
+      if (record === undefined) continue;
+      // what another definition made is about to be replaced: these probes are not meant for it
+      const begins = record.state === 'running' && !isOtherDefinition(record, pod.desired);
+      const seen = pod.seen.get(container.name) ?? (begins ? this.#begin(pod, container, record, first) : undefined);
+      for (const worker of seen?.workers.values() ?? []) {
+        if (record.state === 'running') worker.wake();
+        else worker.rest();
+      }
+    }
+  }
+
+  /** The container's id changed, or the runtime does not show it any more. */
+  #replaced(pod: ProbedPod, name: string, before: Seen, record: ContainerStatus | undefined): void {
+    if (record === undefined) {
+      for (const worker of before.workers.values()) worker.rest();
+      return;
+    }
+    this.#end(before);
+    this.#results.drop(before.id);
+    pod.seen.delete(name);
+  }
+
+  #end(seen: Seen): void {
+    for (const worker of seen.workers.values()) worker.stop();
+    this.#owner.delete(seen.id);
+  }
+
+  #begin(pod: ProbedPod, container: Container, record: ContainerStatus, first: boolean): Seen | undefined {
+    const types = probeTypes.filter((type) => probeOf(container, type) !== undefined);
+    if (types.length === 0) return undefined;
+    const { clock } = this.deps;
+    const now = clock.monotonic();
+    const stored = this.#results.seenAt(record.id);
+    const adopted = stored !== undefined || first;
+    // a start in the future is a clock that was wrong: it counts from now
+    const ranMs = stored === undefined && adopted && record.startedAt !== undefined ? Math.max(0, clock.now() - record.startedAt) : 0;
+    const startedAt = stored ?? after(now, -ranMs);
+    this.#results.begin(pod.desired.uid, record.id, startedAt, adopted);
+    const seen: Seen = { id: record.id, container, workers: new Map() };
+    pod.seen.set(container.name, seen);
+    this.#owner.set(record.id, pod);
+    for (const type of types) {
+      const probe = probeOf(container, type);
+      if (probe === undefined || (pod.ending && type !== 'readiness')) continue;
+      const { periodMs } = timing(probe, 1);
+      // probes of all pods at one moment are a burst: after the agent's start they are spread over a period
+      const spread = adopted || now - (this.#startedAt ?? now) < periodMs;
+      const notBefore = spread ? after(now, this.deps.random() * periodMs) : now;
+      const subject: Subject = { id: record.id, container, type, probe, startedAt, notBefore };
+      seen.workers.set(type, new ProbeWorker(this.#host, subject, firstState(type, this.#results.found(record.id, type))));
+    }
+    return seen;
+  }
+
+  async #ask(subject: Subject, timeoutMs: number, signal: AbortSignal): Promise<Outcome> {
+    const pod = this.#owner.get(subject.id)?.desired;
+    const ips = pod?.pod.spec.hostNetwork === true ? this.deps.hostIps() : pod && this.deps.statusOf(pod.uid)?.ips;
+    const { id, container, probe } = subject;
+    const outcome = await attempt(this.#attempt, { id, container, probe, ip: ips?.[0], timeoutMs }, signal);
+    if (!signal.aborted) this.#costs.add(subject.type, outcome);
+    return outcome;
+  }
+
+  #stored(subject: Subject, result: 'success' | 'failure'): void {
+    const { id, type, container } = subject;
+    const pod = this.#owner.get(id);
+    if (pod === undefined) return;
+    if (type === 'liveness' && result === 'success') this.#results.setAnswered(id);
+    if (!this.#results.set(id, type, result)) return;
+    if (type === 'liveness' && result === 'failure' && container.startupProbe === undefined && !this.#results.hasAnswered(id))
+      this.#say(subject, startupHint(container.name));
+    // what waited for the start goes on
+    if (type === 'startup') for (const worker of pod.seen.get(container.name)?.workers.values() ?? []) worker.wake();
+    this.deps.changed(pod.desired.uid);
+  }
+
+  #say({ id, container }: Subject, said: Said | undefined): void {
+    const pod = this.#owner.get(id)?.desired;
+    // an id would make every text its own
+    if (pod !== undefined && said !== undefined)
+      this.deps.event(pod, container.name, 'Warning', said.reason, said.message.replaceAll(id, container.name));
+  }
+}
