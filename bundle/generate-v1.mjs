@@ -48,7 +48,8 @@ function toTs(goType) {
 
 // what the table leaves open and the decoder asks for
 const mandatory = (type, f) =>
-  f.presence === 'required' ||
+  // written without omitempty, and defaulted to the empty name all the same
+  (f.presence === 'required' && !(type === 'GRPCAction' && f.field === 'service')) ||
   f.field === 'metadata' ||
   (type === 'Pod' && f.field === 'spec') ||
   (type === 'Container' && f.field === 'image') ||

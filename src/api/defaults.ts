@@ -4,7 +4,7 @@
  * pkg/apis/core/v1/defaults.go, config/common.go). The name stays as written and the UID is the instance's own (instance.ts).
  */
 import { effectiveRequests } from './resources.ts';
-import type { Container, Pod, PullPolicy } from './v1.ts';
+import type { Container, HTTPGetAction, LifecycleHandler, Pod, Probe, PullPolicy, Volume } from './v1.ts';
 import { systemPriorities } from './validate.ts';
 
 /** The pull policy of an image that names none: Always for `:latest`, spelled out or meant. Hash scheme 1 rests on it: it never changes. */
@@ -27,6 +27,7 @@ export function defaultPod(pod: Pod, nodeName: string): Pod {
     metadata: { ...metadata, namespace: metadata.namespace || 'default' },
     spec: {
       ...spec,
+      ...(spec.volumes !== undefined && { volumes: spec.volumes.map(defaultVolume) }),
       ...(spec.initContainers !== undefined && { initContainers: spec.initContainers.map(one) }),
       containers: spec.containers.map(one),
       restartPolicy: spec.restartPolicy || 'Always',
@@ -42,6 +43,13 @@ export function defaultPod(pod: Pod, nodeName: string): Pod {
   };
 }
 
+/** A volume that names no source is an emptyDir. */
+const defaultVolume = (v: Volume): Volume => ({
+  ...v,
+  ...(v.hostPath !== undefined && { hostPath: { ...v.hostPath, type: v.hostPath.type ?? '' } }),
+  ...(Object.keys(v).length === 1 && { emptyDir: {} }),
+});
+
 function defaultContainer(c: Container, hostNetwork: boolean): Container {
   const requests = effectiveRequests(c);
   return {
@@ -54,8 +62,36 @@ function defaultContainer(c: Container, hostNetwork: boolean): Container {
       })),
     }),
     resources: { ...c.resources, ...(Object.keys(requests).length > 0 && { requests }) },
+    ...defaultHandlers(c),
     terminationMessagePath: c.terminationMessagePath || '/dev/termination-log',
     terminationMessagePolicy: c.terminationMessagePolicy || 'File',
     imagePullPolicy: c.imagePullPolicy || defaultPullPolicy(c.image),
   };
 }
+
+function defaultHandlers({ livenessProbe, readinessProbe, startupProbe, lifecycle }: Container): Partial<Container> {
+  const { postStart, preStop } = lifecycle ?? {};
+  return {
+    ...(livenessProbe && { livenessProbe: defaultProbe(livenessProbe) }),
+    ...(readinessProbe && { readinessProbe: defaultProbe(readinessProbe) }),
+    ...(startupProbe && { startupProbe: defaultProbe(startupProbe) }),
+    ...(lifecycle && {
+      lifecycle: { ...(postStart && { postStart: defaultHook(postStart) }), ...(preStop && { preStop: defaultHook(preStop) }) },
+    }),
+  };
+}
+
+/** 0 is as good as absent. */
+const defaultProbe = (p: Probe): Probe => ({
+  ...p,
+  ...(p.httpGet && { httpGet: defaultGet(p.httpGet) }),
+  ...(p.grpc && { grpc: { ...p.grpc, service: p.grpc.service ?? '' } }),
+  timeoutSeconds: p.timeoutSeconds || 1,
+  periodSeconds: p.periodSeconds || 10,
+  successThreshold: p.successThreshold || 1,
+  failureThreshold: p.failureThreshold || 3,
+});
+
+const defaultHook = (h: LifecycleHandler): LifecycleHandler => ({ ...h, ...(h.httpGet && { httpGet: defaultGet(h.httpGet) }) });
+
+const defaultGet = (get: HTTPGetAction): HTTPGetAction => ({ ...get, path: get.path || '/', scheme: get.scheme || 'HTTP' });

@@ -72,7 +72,7 @@ ExecAction: command=[]string
 HTTPGetAction: path=string port!=IntOrString host=string scheme=URIScheme httpHeaders=[]HTTPHeader
 HTTPHeader: name!=string value!=string
 TCPSocketAction: port!=IntOrString host=string
-GRPCAction: port!=int32 service!=*string
+GRPCAction: port!=int32 service=*string
 Lifecycle: postStart=*LifecycleHandler preStop=*LifecycleHandler
 LifecycleHandler: exec=*ExecAction httpGet=*HTTPGetAction tcpSocket=*TCPSocketAction sleep=*SleepAction
 SleepAction: seconds!=int64

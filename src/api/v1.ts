@@ -768,7 +768,7 @@ export interface TCPSocketAction {
 
 export interface GRPCAction {
   readonly port: number;
-  readonly service: string;
+  readonly service?: string;
 }
 
 export interface SleepAction {

@@ -7,7 +7,8 @@ import { duplicates, problemIf } from './problems.ts';
 import { canonicalQuantity, compareQuantities, parseQuantity, quantityValue } from './quantity.ts';
 import { shown } from './scalars.ts';
 import type { Container, ContainerPort, PodSpec, Quantity } from './v1.ts';
-import { validateEnv } from './validateEnv.ts';
+import { validateEnv, validateEnvFrom } from './validateEnv.ts';
+import { validateHandlers } from './validateProbes.ts';
 import { validateContainerSecurity } from './validateSecurity.ts';
 
 /** Under this no process starts; what is written below it was meant in another unit. */
@@ -32,7 +33,12 @@ export function validateContainers(spec: Partial<PodSpec>): Problem[] {
   if (spec.containers !== undefined && app.length === 0)
     problems.push({ path: 'spec.containers', expected: 'at least one container', got: 'none' });
   const names = all.flatMap((p) => p.container.name ?? []);
-  for (const placed of all) problems.push(...validateContainer(placed, spec.hostNetwork === true, names));
+  const grace = spec.terminationGracePeriodSeconds ?? 30;
+  for (const placed of all) {
+    const { container, path, init } = placed;
+    problems.push(...validateContainer(placed, spec.hostNetwork === true, names));
+    problems.push(...validateHandlers(container, path, { plainInit: init && container.restartPolicy !== 'Always', grace }));
+  }
   problems.push(...duplicates(all.map((p) => ({ path: `${p.path}.name`, name: p.container.name }))));
   problems.push(
     ...duplicateHostPorts(
@@ -63,7 +69,8 @@ function validateContainer({ container, path, init }: Placed, hostNetwork: boole
     problems.push(...validatePort(port, itemPath(`${path}.ports`, i), hostNetwork));
   });
   problems.push(...duplicates(ports.map((port, i) => ({ path: `${itemPath(`${path}.ports`, i)}.name`, name: port.name }))));
-  problems.push(...validateEnv(container.env ?? [], `${path}.env`, names), ...validateResources(container, path));
+  problems.push(...validateEnvFrom(container.envFrom ?? [], `${path}.envFrom`), ...validateEnv(container.env ?? [], `${path}.env`, names));
+  problems.push(...validateResources(container, path));
   return [...problems, ...validateContainerSecurity(container.securityContext ?? {}, `${path}.securityContext`)];
 }
 
@@ -124,7 +131,35 @@ function validateResources(container: Partial<Container>, path: string): Problem
     if (limit === undefined || compareQuantities(request, limit) <= 0) continue;
     problems.push({ path: entryPath(`${path}.resources.requests`, name), expected: `at most the limit, ${limit}`, got: String(request) });
   }
+  return [...problems, ...validateHugepages(limits, requests, `${path}.resources`)];
+}
+
+/** Huge pages are given whole and to nobody else: a limit that is the request, in whole pages, beside cpu or memory. */
+function validateHugepages(limits: Amounts, requests: Amounts, path: string): Problem[] {
+  const problems: Problem[] = [];
+  for (const name of new Set([...Object.keys(limits), ...Object.keys(requests)].filter((n) => n.startsWith('hugepages-')))) {
+    const limit = Object.hasOwn(limits, name) ? limits[name] : undefined;
+    const request = Object.hasOwn(requests, name) ? requests[name] : undefined;
+    const at = entryPath(`${path}.limits`, name);
+    const pageBytes = pageSizeBytes(name);
+    if (pageBytes === undefined) problems.push({ path: at, expected: 'a page size such as hugepages-2Mi', got: name });
+    else if (limit === undefined) problems.push({ path: at, expected: `the request, ${request}`, got: 'nothing' });
+    else if (quantityValue(limit) % pageBytes !== 0) problems.push({ path: at, expected: 'a whole number of pages', got: String(limit) });
+    else if (request !== undefined && compareQuantities(request, limit) < 0)
+      problems.push({ path: entryPath(`${path}.requests`, name), expected: `the limit, ${limit}`, got: String(request) });
+    const beside = ['cpu', 'memory'].some((other) => Object.hasOwn(limits, other) || Object.hasOwn(requests, other));
+    if (!beside) problems.push({ path: at, expected: 'beside it an amount of cpu or memory', got: 'neither' });
+  }
   return problems;
+}
+
+type Amounts = Readonly<Record<string, Quantity>>;
+
+/** The bytes of one page; undefined when the name has none, or no power of two. */
+function pageSizeBytes(name: string): number | undefined {
+  const text = name.slice('hugepages-'.length);
+  const bytes = parseQuantity(text) === undefined ? 0 : quantityValue(text);
+  return bytes >= 1 && Number.isInteger(Math.log2(bytes)) ? bytes : undefined;
 }
 
 /** `300m` of memory is a third of a byte. */

@@ -3,12 +3,14 @@
  * Validation of security contexts, of the pod and of containers (kubelet v1.32 validatePodSpecSecurityContext, ValidateSecurityContext).
  * podsched's own: capabilities are known by name, since the runtime drops a name it does not know without a word.
  */
-import { itemPath } from './fieldPath.ts';
+import { entryPath, itemPath } from './fieldPath.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './objects.ts';
 import { shown } from './scalars.ts';
 import { dottedSysctl, sysctlProblem } from './sysctls.ts';
 import type { AppArmorProfile, Capabilities, PodSpec, SeccompProfile, SecurityContext } from './v1.ts';
+
+export const appArmorAnnotation = 'container.apparmor.security.beta.kubernetes.io/';
 
 const largestId = 2 ** 31 - 1;
 
@@ -54,6 +56,35 @@ export function validateContainerSecurity(context: SecurityContext, path: string
   if (context.procMount === 'Unmasked')
     problems.push({ path: `${path}.procMount`, expected: 'Default, since the pod has the users of the host (hostUsers)', got: 'Unmasked' });
   return [...problems, ...validateProfiles(context, path)];
+}
+
+/** A profile as the annotation of old times has it: `runtime/default`, `unconfined`, `localhost/<name>`; undefined for anything else. */
+export function annotatedProfile(value: string): AppArmorProfile | undefined {
+  if (value === 'runtime/default') return { type: 'RuntimeDefault' };
+  if (value === 'unconfined') return { type: 'Unconfined' };
+  const name = value.startsWith('localhost/') ? value.slice('localhost/'.length) : '';
+  return name === '' ? undefined : { type: 'Localhost', localhostProfile: name };
+}
+
+/** Every mistake of the annotations that give containers an AppArmor profile. */
+export function validateAppArmorAnnotations(annotations: Readonly<Record<string, string>>, spec: Partial<PodSpec>): Problem[] {
+  const all = [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
+  const names = all.flatMap((c) => c.name ?? []);
+  return Object.entries(annotations).flatMap(([key, value]) => {
+    if (!key.startsWith(appArmorAnnotation)) return [];
+    const path = entryPath('metadata.annotations', key);
+    const name = key.slice(appArmorAnnotation.length);
+    if (!names.includes(name)) {
+      const close = nearest(name, names);
+      const meant = close === undefined ? {} : { nearest: appArmorAnnotation + close };
+      return [{ path, expected: 'the name of a container of this pod after the /', got: shown(name), ...meant }];
+    }
+    const profile = annotatedProfile(value);
+    if (profile === undefined) return [{ path, expected: 'runtime/default, unconfined or localhost/<name>', got: shown(value) }];
+    const own = all.find((c) => c.name === name)?.securityContext?.appArmorProfile;
+    if (own === undefined || (own.type === profile.type && (own.localhostProfile ?? '') === (profile.localhostProfile ?? ''))) return [];
+    return [{ path, expected: 'the same profile as securityContext.appArmorProfile of the container, or nothing', got: shown(value) }];
+  });
 }
 
 function validateCapabilities(given: Capabilities, path: string): Problem[] {

@@ -16,11 +16,12 @@ import {
   qosClass,
 } from '../api/resources.ts';
 import type { Container, EphemeralContainer, Pod } from '../api/v1.ts';
-import type { ContainerConfig, ImageInfo, LinuxResources, SandboxConfig } from '../container/runtime.ts';
+import { expand } from '../container/expand.ts';
+import type { ContainerConfig, ImageInfo, LinuxResources, Mount, SandboxConfig } from '../container/runtime.ts';
 import type { ContainerId } from '../container/words.ts';
 import { bareDomain, type DnsSettings, podDns } from './dns.ts';
-import { environment, type NodeFacts, valueFrom } from './environment.ts';
-import { expand } from './expand.ts';
+import { containerEnvironment, type NodeFacts } from './environment.ts';
+import { hugepageLimits } from './hugepages.ts';
 import { containerAnnotations, containerLabels, sandboxAnnotations, sandboxLabels } from './marks.ts';
 import { hostname, podLogFolder } from './names.ts';
 import { portMappings } from './ports.ts';
@@ -48,11 +49,13 @@ function podLinuxResources(pod: Pod): LinuxResources {
   return linuxResources(podRequest(pod, 'cpu'), podRequest(limits, 'cpu'), podRequest(limits, 'memory'));
 }
 
-function containerLinuxResources(pod: Pod, container: Container, nodeMemoryBytes: number): LinuxResources {
+function containerLinuxResources(pod: Pod, container: Container, o: ContainerInputs): LinuxResources {
   const limits = container.resources?.limits;
+  const hugepages = hugepageLimits(limits ?? {}, o.hugepageSizes ?? []);
   return {
     ...linuxResources(quantityMilliValue(effectiveRequests(container).cpu), quantityMilliValue(limits?.cpu), quantityValue(limits?.memory)),
-    oomScoreAdj: oomScoreAdj(pod, container, nodeMemoryBytes),
+    oomScoreAdj: oomScoreAdj(pod, container, o.nodeMemoryBytes),
+    ...(hugepages.length > 0 && { hugepageLimits: hugepages }),
   };
 }
 
@@ -95,6 +98,9 @@ export interface ContainerInputs extends NodeFacts, SeccompSettings {
   readonly image: ImageInfo;
   /** Folders of this machine that the kubelet masks too, see hiddenPaths. */
   readonly thermalThrottlePaths: readonly string[];
+  /** Of this machine: `2MB`, `1GB`. */
+  readonly hugepageSizes?: readonly string[];
+  readonly mounts?: readonly Mount[];
   /** An ephemeral container's target. */
   readonly targetId?: ContainerId;
 }
@@ -103,7 +109,7 @@ export interface ContainerInputs extends NodeFacts, SeccompSettings {
 export function containerConfig(desired: DesiredPod, container: Container | EphemeralContainer, o: ContainerInputs): ContainerConfig {
   const { pod } = desired;
   const spec: Container = { ...container, image: container.image ?? '' };
-  const env = environment(spec.env ?? [], valueFrom(pod, spec, o));
+  const env = containerEnvironment(pod, spec, o);
   const expanded = (texts: readonly string[] | undefined): string[] => (texts ?? []).map((t) => expand(t, (name) => env.get(name)));
   return {
     name: spec.name,
@@ -114,14 +120,14 @@ export function containerConfig(desired: DesiredPod, container: Container | Ephe
     args: expanded(spec.args),
     workingDir: spec.workingDir ?? '',
     envs: [...env].map(([key, value]) => ({ key, value })),
-    mounts: [],
+    mounts: o.mounts ?? [],
     labels: containerLabels(desired, spec.name, o.nodeName),
     annotations: containerAnnotations(desired, spec, o.attempt),
     logPath: `${spec.name}/${o.attempt}.log`,
     stdin: spec.stdin ?? false,
     stdinOnce: spec.stdinOnce ?? false,
     tty: spec.tty ?? false,
-    resources: containerLinuxResources(pod, spec, o.nodeMemoryBytes),
+    resources: containerLinuxResources(pod, spec, o),
     privileged: spec.securityContext?.privileged ?? false,
     namespaces: namespaceOptions(pod, o.targetId),
     ...runAs(pod, spec, o.image),

@@ -3,18 +3,19 @@
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
 import type { CgroupDriver } from '../api/resources.ts';
-import type { Container } from '../api/v1.ts';
+import type { Container, EphemeralContainer } from '../api/v1.ts';
 import type { Backoff } from '../async/backoff.ts';
 import type { EnsureResult } from '../container/ensureResult.ts';
-import type { Runtime } from '../container/runtime.ts';
+import type { ProbeResult } from '../container/probes.ts';
+import type { Mount, Runtime } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
 import type { ContainerId, RuntimePodStatus } from '../container/words.ts';
 import type { Clock, Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Dns } from './dns.ts';
+import type { ObjectLookup } from './envObjects.ts';
 import type { LogFolders } from './logs.ts';
 import type { PodRef } from './names.ts';
-import type { ProbeResult } from './records.ts';
 import type { SeccompSettings } from './security.ts';
 
 export interface KubeRuntimeSettings extends SeccompSettings {
@@ -32,6 +33,8 @@ export interface KubeRuntimeSettings extends SeccompSettings {
   readonly nodeStorageBytes?: () => number;
   /** The /sys/devices/system/cpu/cpuN/thermal_throttle folders that exist here; the kubelet masks them. */
   readonly thermalThrottlePaths?: readonly string[];
+  /** Sizes of huge pages that this machine has, as cgroups name them: `2MB`, `1GB`. */
+  readonly hugepageSizes?: readonly string[];
 }
 
 export interface KubeRuntimeDeps {
@@ -39,6 +42,18 @@ export interface KubeRuntimeDeps {
   readonly log: Log;
   readonly runtime: Runtime;
   readonly logs: LogFolders;
+  /**
+   * What is mounted into this attempt of a container. `ips`: the pod's addresses, empty where it has none yet. It rejects with why the
+   * container cannot be made (CreateContainerConfigError). Left out: nothing is mounted.
+   */
+  readonly mounts?: (
+    desired: DesiredPod,
+    container: Container | EphemeralContainer,
+    attempt: number,
+    ips: readonly string[],
+  ) => Promise<readonly Mount[]>;
+  /** ConfigMaps and Secrets, as they are now. Left out: there are none. */
+  readonly objects?: ObjectLookup;
   readonly ensureImage: (desired: DesiredPod, container: Container, signal: AbortSignal) => Promise<EnsureResult>;
   /** Restart back-off; its limits may look the pod up by `uidOfBackoffKey`. */
   readonly backoff: Backoff;

@@ -1,22 +1,26 @@
 /**
- * Ending containers: each by its own grace, sidecars after what they serve, never with less than 2 s. Mirrors kubelet v1.32 killContainer
+ * Ending containers: each by its own grace, its preStop hook first, sidecars after what they serve, never with less than 2 s. Mirrors kubelet v1.32 killContainer
  * and killPodWithSyncResult (facts 7). Stopping what is gone is success; a stop that was interrupted is simply called again.
  */
 import type { DesiredPod } from '../api/desired.ts';
 import { isSidecar } from '../api/resources.ts';
 import type { Container as ContainerSpec, Pod } from '../api/v1.ts';
-import { isAbort } from '../async/abort.ts';
 import { isNotFound } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
 import type { Container, RuntimePod, RuntimePodStatus } from '../container/words.ts';
-import type { Clock } from '../world/clock.ts';
 import { describeError } from '../world/log.ts';
 import type { KubeRuntimeDeps } from './deps.ts';
+import type { Ending, Endings } from './endings.ts';
+import { type PostStarts, runPreStop } from './hooks.ts';
 import { graceOfAnnotations } from './marks.ts';
 import type { PodRef } from './names.ts';
 import type { KillReason } from './records.ts';
 
-export type KillDeps = Pick<KubeRuntimeDeps, 'clock' | 'log' | 'runtime' | 'event' | 'acted'>;
+export interface KillDeps extends Pick<KubeRuntimeDeps, 'clock' | 'log' | 'runtime' | 'event' | 'acted' | 'settings'> {
+  /** Who is being ended, over all syncs. */
+  readonly endings: Endings;
+  readonly postStarts: PostStarts;
+}
 
 export const minimumGraceSeconds = 2;
 
@@ -43,7 +47,7 @@ export function graceSeconds(
 export interface Kill {
   readonly pod: Pod | undefined;
   readonly ref: PodRef;
-  readonly record: Pick<Container, 'id' | 'name' | 'annotations'>;
+  readonly record: Pick<Container, 'id' | 'name' | 'annotations' | 'sandboxId'>;
   readonly reason: KillReason;
   /** The text of the Killing event; undefined: "Stopping container NAME". */
   readonly message: string | undefined;
@@ -52,16 +56,24 @@ export interface Kill {
   readonly turn?: Promise<unknown>;
 }
 
-/** Stops one container and waits until it is down. Never rejects: the result says what went wrong. */
-export async function killContainer(deps: KillDeps, kill: Kill): Promise<SyncResult> {
+/**
+ * Stops one container and waits until it is down: preStop, turn and stop share its grace. While hook or turn of an earlier call are under
+ * way, this one joins it and can only shorten its grace. Never rejects: the result says what went wrong.
+ */
+export function killContainer(deps: KillDeps, kill: Kill): Promise<SyncResult> {
+  deps.postStarts.cut(kill.record.id);
+  const grace = graceSeconds(kill.pod, kill.record, kill.reason, kill.override);
+  return deps.endings.run(kill.record.id, grace, (ending) => endContainer(deps, kill, ending));
+}
+
+async function endContainer(deps: KillDeps, kill: Kill, ending: Ending): Promise<SyncResult> {
   const { record, ref } = kill;
-  const since = deps.clock.monotonic();
-  const grace = graceSeconds(kill.pod, record, kill.reason, kill.override);
   deps.event(ref, record.name, 'Normal', 'Killing', kill.message ?? `Stopping container ${record.name}`);
-  if (kill.turn !== undefined && grace > 0) await waitAtMost(deps.clock, kill.turn, grace * 1000);
-  const left = grace - Math.floor((deps.clock.monotonic() - since) / 1000);
+  await runPreStop(deps, ref, record, ending);
+  if (kill.turn !== undefined) await ending.inTime(kill.turn);
+  ending.stopping = true;
   try {
-    await deps.runtime.stopContainer(record.id, Math.max(minimumGraceSeconds, left));
+    await deps.runtime.stopContainer(record.id, Math.max(minimumGraceSeconds, ending.leftSeconds));
     deps.acted(ref.uid, record.id);
   } catch (e) {
     if (!isNotFound(e)) {
@@ -70,15 +82,6 @@ export async function killContainer(deps: KillDeps, kill: Kill): Promise<SyncRes
     }
   }
   return { action: 'KillContainer', target: record.name };
-}
-
-async function waitAtMost(clock: Clock, turn: Promise<unknown>, ms: number): Promise<void> {
-  const over = new AbortController();
-  const sleep = clock.sleep(ms, over.signal).catch((e) => {
-    if (!isAbort(e)) throw e;
-  });
-  await Promise.race([turn, sleep]);
-  over.abort();
 }
 
 /** For each running container its turn: sidecar i ends after all app containers and after the next sidecar (facts 7.4). */

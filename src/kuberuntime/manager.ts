@@ -8,17 +8,19 @@
 import type { DesiredPod } from '../api/desired.ts';
 import { isSidecar } from '../api/resources.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
-import type { SandboxConfig } from '../container/runtime.ts';
+import { orAbort } from '../async/abort.ts';
 import type { SyncResult } from '../container/syncResult.ts';
-import type { ContainerStatus, RuntimePod, RuntimePodStatus, SandboxId } from '../container/words.ts';
+import type { ContainerStatus, RuntimePod, RuntimePodStatus } from '../container/words.ts';
 import { describeError } from '../world/log.ts';
 import { computePodActions, type PodActions } from './actions.ts';
 import { sandboxConfig } from './configs.ts';
 import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
-import { killContainer, killPod } from './kill.ts';
+import { Endings } from './endings.ts';
+import { PostStarts } from './hooks.ts';
+import { type KillDeps, killContainer, killPod } from './kill.ts';
 import { startedMark } from './marks.ts';
 import { removeRecord } from './remove.ts';
-import { createSandbox } from './sandbox.ts';
+import { addressesOf, createSandbox, type ReadySandbox } from './sandbox.ts';
 import { startContainer } from './start.ts';
 
 export interface PodSyncResult {
@@ -30,11 +32,15 @@ export interface PodSyncResult {
 }
 
 export class KubeRuntime {
-  constructor(private readonly deps: KubeRuntimeDeps) {}
+  private readonly deps: KubeRuntimeDeps & KillDeps;
+
+  constructor(deps: KubeRuntimeDeps) {
+    this.deps = { ...deps, endings: new Endings(deps.clock), postStarts: new PostStarts() };
+  }
 
   /**
-   * One step from what is to what should be. An aborted `signal` (the pod is to end, or to be another) stops it between two kills, between
-   * two starts, and during a pull.
+   * One step from what is to what should be. An aborted `signal` (the pod is to end, or to be another) stops it during a kill, which goes on
+   * unheard, between two starts, and during a pull or a postStart.
    */
   async syncPod(desired: DesiredPod, status: RuntimePodStatus, signal: AbortSignal): Promise<PodSyncResult> {
     const { deps } = this;
@@ -76,7 +82,7 @@ export class KubeRuntime {
     if (run.signal.aborted) return;
 
     const sandbox = await this.#sandbox(run, actions);
-    if (sandbox !== undefined) await this.#startAll(run, actions, sandbox.id, sandbox.config);
+    if (sandbox !== undefined) await this.#startAll(run, actions, sandbox);
   }
 
   async #killAll(run: SyncRun): Promise<boolean> {
@@ -93,7 +99,10 @@ export class KubeRuntime {
       if (record === undefined) continue;
       run.acted = true;
       const pod = run.desired.pod;
-      const result = await killContainer(this.deps, { pod, ref: run.desired, record, reason, message, override: undefined });
+      const kill = killContainer(this.deps, { pod, ref: run.desired, record, reason, message, override: undefined });
+      // called off, the sync leaves it under way: who ends the pod next joins it, perhaps with a shorter grace
+      const result = await orAbort(kill, run.signal).catch(() => undefined);
+      if (result === undefined) return false;
       run.results.push(result);
       if (result.error !== undefined) {
         this.deps.log.warn({ pod: run.desired.name, container: name }, 'the sync ends: what must be replaced still runs');
@@ -118,7 +127,7 @@ export class KubeRuntime {
     }
   }
 
-  async #sandbox(run: SyncRun, actions: PodActions): Promise<{ id: SandboxId; config: SandboxConfig } | undefined> {
+  async #sandbox(run: SyncRun, actions: PodActions): Promise<ReadySandbox | undefined> {
     const { settings, clock } = this.deps;
     const inputs = {
       nodeName: settings.nodeName,
@@ -130,9 +139,12 @@ export class KubeRuntime {
       ...(settings.clusterDomain && { clusterDomain: settings.clusterDomain }),
     };
     if (actions.createSandbox) return createSandbox(this.deps, run, actions.attempt, inputs);
-    if (actions.sandboxId === undefined) return undefined;
+    const { sandboxId: id } = actions;
+    const status = run.status.sandboxes.find((s) => s.id === id);
+    if (id === undefined || status === undefined) return undefined;
     try {
-      return { id: actions.sandboxId, config: sandboxConfig(run.desired, { ...inputs, attempt: actions.attempt }) };
+      const ips = addressesOf(status, settings.hostIps?.() ?? []);
+      return { id, config: sandboxConfig(run.desired, { ...inputs, attempt: actions.attempt }), ips };
     } catch (e) {
       // the sandbox is older than a setting that its pod does not fit any more
       const error = { reason: 'ConfigPodSandboxError', message: describeError(e) };
@@ -142,24 +154,25 @@ export class KubeRuntime {
   }
 
   /** Ephemeral, then init, then app containers. One app container's failure is none of the others' business. */
-  async #startAll(run: SyncRun, actions: PodActions, id: SandboxId, config: SandboxConfig): Promise<void> {
+  async #startAll(run: SyncRun, actions: PodActions, sandbox: ReadySandbox): Promise<void> {
     const { spec } = run.desired.pod;
+    // a postStart that an earlier sync began holds up those who come after it
+    const failed = await this.deps.postStarts.settled(run.desired.uid, run.signal).catch(() => undefined);
+    if (failed === undefined) return;
+    run.results.push(...failed);
     const start = async (container: Container | EphemeralContainer | undefined): Promise<SyncResult | undefined> => {
       if (container === undefined || run.signal.aborted) return undefined;
-      return startContainer(this.deps, run, container, id, config);
+      const result = await startContainer(this.deps, run, container, sandbox);
+      if (result !== undefined) run.results.push(result);
+      return result;
     };
     for (const i of actions.startEphemeral) await start(spec.ephemeralContainers?.[i]);
     for (const i of actions.startInit) {
       const container = spec.initContainers?.[i];
       const result = await start(container);
-      if (result === undefined) continue;
-      run.results.push(result);
       // the pod does not get past a plain init container; a sidecar is tried again beside the others
-      if (result.error !== undefined && container !== undefined && !isSidecar(container)) return;
+      if (result?.error !== undefined && container !== undefined && !isSidecar(container)) return;
     }
-    for (const i of actions.startContainers) {
-      const result = await start(spec.containers[i]);
-      if (result !== undefined) run.results.push(result);
-    }
+    for (const i of actions.startContainers) await start(spec.containers[i]);
   }
 }

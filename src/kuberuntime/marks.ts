@@ -5,7 +5,7 @@
  * `podsched.dev/pod-hash` and `container-hash` cannot be changed after creation: a contract with every later release.
  */
 import type { DesiredPod } from '../api/desired.ts';
-import type { Container } from '../api/v1.ts';
+import type { Container, ContainerPort, LifecycleHandler } from '../api/v1.ts';
 import { annotations, labels } from '../container/words.ts';
 
 const podLabels = (desired: DesiredPod, nodeName: string): Record<string, string> => ({
@@ -47,7 +47,7 @@ export function containerAnnotations(desired: DesiredPod, container: Container, 
     [annotations.restartCount]: String(attempt),
     [annotations.terminationMessagePath]: container.terminationMessagePath ?? '',
     [annotations.terminationMessagePolicy]: container.terminationMessagePolicy ?? '',
-    ...(container.lifecycle?.preStop !== undefined && { [annotations.preStopHandler]: JSON.stringify(container.lifecycle.preStop) }),
+    ...(container.lifecycle?.preStop !== undefined && { [annotations.preStopHandler]: handlerText(container.lifecycle.preStop) }),
     ...((container.ports ?? []).length > 0 && { [annotations.ports]: portsText(container) }),
     ...(terminationGracePeriodSeconds !== undefined && { [annotations.terminationGracePeriod]: String(terminationGracePeriodSeconds) }),
     ...(deletionGracePeriodSeconds !== undefined && { [annotations.deletionGracePeriod]: String(deletionGracePeriodSeconds) }),
@@ -65,6 +65,74 @@ const portsText = (container: Container): string =>
       ...(hostIP && { hostIP }),
     })),
   );
+
+/** As Go writes JSON: keys in the order of the type, and `<`, `>` and `&` escaped. */
+function handlerText({ exec, httpGet, tcpSocket, sleep }: LifecycleHandler): string {
+  const ordered: LifecycleHandler = {
+    ...(exec && { exec: { ...(exec.command && { command: exec.command }) } }),
+    ...(httpGet && {
+      httpGet: {
+        ...(httpGet.path && { path: httpGet.path }),
+        port: httpGet.port,
+        ...(httpGet.host && { host: httpGet.host }),
+        ...(httpGet.scheme && { scheme: httpGet.scheme }),
+        ...(httpGet.httpHeaders?.length && { httpHeaders: httpGet.httpHeaders.map(({ name, value }) => ({ name, value })) }),
+      },
+    }),
+    ...(tcpSocket && { tcpSocket: { port: tcpSocket.port, ...(tcpSocket.host && { host: tcpSocket.host }) } }),
+    ...(sleep && { sleep: { seconds: sleep.seconds } }),
+  };
+  return JSON.stringify(ordered).replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** The preStop hook a container was made with; undefined when it has none, or one that cannot be read. */
+export function preStopOfAnnotations(marks: Readonly<Record<string, string>>): LifecycleHandler | undefined {
+  const handler = readJson(marks[annotations.preStopHandler]);
+  if (!isObject(handler)) return undefined;
+  const { exec, httpGet, tcpSocket, sleep } = handler;
+  if (isObject(exec) && isTexts(exec.command)) return { exec: { command: exec.command } };
+  if (isObject(httpGet) && isPort(httpGet.port)) {
+    const { port, path, host, scheme, httpHeaders } = httpGet;
+    return {
+      httpGet: {
+        port,
+        ...(typeof path === 'string' && { path }),
+        ...(typeof host === 'string' && { host }),
+        ...((scheme === 'HTTP' || scheme === 'HTTPS') && { scheme }),
+        ...(Array.isArray(httpHeaders) && { httpHeaders: httpHeaders.filter(isHeader) }),
+      },
+    };
+  }
+  if (isObject(tcpSocket) && isPort(tcpSocket.port)) return { tcpSocket: { port: tcpSocket.port } };
+  if (isObject(sleep) && typeof sleep.seconds === 'number') return { sleep: { seconds: sleep.seconds } };
+  return undefined;
+}
+
+/** The ports a container was made with, as far as they can be read. */
+export function portsOfAnnotations(marks: Readonly<Record<string, string>>): ContainerPort[] {
+  const ports = readJson(marks[annotations.ports]);
+  if (!Array.isArray(ports)) return [];
+  return ports.flatMap((port: unknown) =>
+    isObject(port) && typeof port.containerPort === 'number'
+      ? [{ containerPort: port.containerPort, ...(typeof port.name === 'string' && { name: port.name }) }]
+      : [],
+  );
+}
+
+type Plain = Readonly<Record<string, unknown>>;
+const isObject = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
+const isTexts = (v: unknown): v is string[] => Array.isArray(v) && v.every((t) => typeof t === 'string');
+const isPort = (v: unknown): v is number | string => typeof v === 'number' || typeof v === 'string';
+const isHeader = (v: unknown): v is { name: string; value: string } =>
+  isObject(v) && typeof v.name === 'string' && typeof v.value === 'string';
+
+function readJson(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined; // somebody else's annotation
+  }
+}
 
 /** The grace an orphan was promised, in seconds; undefined when its container does not say. */
 export function graceOfAnnotations(marks: Readonly<Record<string, string>>): number | undefined {

@@ -1,9 +1,9 @@
 // pure
 /** A pod's container records as the decisions read them: newest first, so the record of a name is the first match. */
+import type { ProbeResult } from '../container/probes.ts';
 import type { ContainerId, ContainerStatus, RuntimePodStatus } from '../container/words.ts';
 import { annotations } from '../container/words.ts';
 
-export type ProbeResult = 'success' | 'failure' | 'unknown';
 /** Why a container is killed; '' when its definition changed or its pod ends. It chooses the grace (facts 7.1). */
 export type KillReason = '' | 'LivenessProbe' | 'StartupProbe' | 'Unknown';
 

@@ -2,6 +2,7 @@
 /** Who a container runs as and what of the host it sees (facts 10.7). Mirrors kubelet v1.32 kuberuntime/security_context.go. */
 import { dottedSysctl } from '../api/sysctls.ts';
 import type { AppArmorProfile, Container, Pod, SELinuxOptions, SeccompProfile } from '../api/v1.ts';
+import { annotatedProfile, appArmorAnnotation } from '../api/validateSecurity.ts';
 import type { ContainerConfig, ImageInfo, NamespaceOptions, SandboxConfig, SecurityProfile, SeLinuxOptions } from '../container/runtime.ts';
 import type { ContainerId } from '../container/words.ts';
 
@@ -84,7 +85,9 @@ export function sandboxSecurity(pod: Pod): SandboxSecurity {
 export function containerSecurity(pod: Pod, container: Container, o: SeccompSettings): ContainerSecurity {
   const ofPod = pod.spec.securityContext ?? {};
   const own = container.securityContext ?? {};
-  const appArmor = own.appArmorProfile ?? ofPod.appArmorProfile;
+  const annotation = pod.metadata.annotations?.[appArmorAnnotation + container.name];
+  const annotated = annotation === undefined ? undefined : annotatedProfile(annotation);
+  const appArmor = own.appArmorProfile ?? annotated ?? ofPod.appArmorProfile;
   const label = own.seLinuxOptions ?? ofPod.seLinuxOptions;
   const { add = [], drop = [] } = own.capabilities ?? {};
   return {

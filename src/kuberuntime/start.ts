@@ -2,16 +2,19 @@
 import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { isAbort } from '../async/abort.ts';
 import { goDuration } from '../container/goDuration.ts';
-import type { ImageInfo, SandboxConfig } from '../container/runtime.ts';
+import type { ContainerConfig, ImageInfo } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
-import type { ContainerId, SandboxId } from '../container/words.ts';
+import { annotations, type ContainerId } from '../container/words.ts';
 import { describeError } from '../world/log.ts';
 import { type ContainerInputs, containerConfig } from './configs.ts';
 import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
 import { wantsPodIps } from './environment.ts';
+import { type EnvironmentSources, environmentSources, noSources, withoutSecrets } from './envObjects.ts';
+import { type KillDeps, killContainer } from './kill.ts';
 import { podText, restartBackoffKey } from './names.ts';
 import { recordOf } from './records.ts';
 import { isNameReserved, nameTries, nextAttempt } from './reserved.ts';
+import type { ReadySandbox } from './sandbox.ts';
 import { nonRootProblem } from './security.ts';
 
 /** Why a container did not start; thrown inside this file only. */
@@ -25,13 +28,15 @@ class StartFailure extends Error {
   }
 }
 
-/** Starts it; undefined when the sync was called off meanwhile and nothing can be said of it. Never rejects. */
+/**
+ * Starts it and runs its postStart hook to the end; undefined when the sync was called off meanwhile and nothing can be said of it. A hook
+ * goes on then, and the next sync waits for it. Never rejects.
+ */
 export async function startContainer(
-  deps: KubeRuntimeDeps,
+  deps: KubeRuntimeDeps & KillDeps,
   run: SyncRun,
   container: Container | EphemeralContainer,
-  sandboxId: SandboxId,
-  sandboxConfig: SandboxConfig,
+  sandbox: ReadySandbox,
 ): Promise<SyncResult | undefined> {
   const target = container.name;
   const waiting = inBackoff(deps, run, target);
@@ -39,11 +44,16 @@ export async function startContainer(
   try {
     const spec: Container = { ...container, image: container.image ?? '' };
     const image = await ensureImage(deps, run, spec);
-    const id = await create(deps, run, container, image, sandboxId, sandboxConfig);
+    const { id, config } = await create(deps, run, container, image, sandbox);
     deps.event(run.desired, target, 'Normal', 'Created', `Created container: ${target}`);
+    tellSecretInEnv(deps, run, container);
     await start(deps, run, target, id);
     deps.event(run.desired, target, 'Normal', 'Started', `Started container ${target}`);
-    return { action: 'StartContainer', target };
+    const { desired } = run;
+    const record = { id, name: target, annotations: config.annotations, sandboxId: sandbox.id };
+    const message = 'FailedPostStartHook';
+    const kill = () => killContainer(deps, { pod: desired.pod, ref: desired, record, reason: '', message, override: undefined });
+    return await deps.postStarts.run(deps, { desired, container, id, sandboxId: sandbox.id }, kill, run.signal);
   } catch (e) {
     if (run.signal.aborted || isAbort(e)) return undefined;
     if (!(e instanceof StartFailure)) throw e;
@@ -69,6 +79,26 @@ function inBackoff(deps: KubeRuntimeDeps, run: SyncRun, name: string): SyncResul
   return { action: 'StartContainer', target: name, error: { reason: 'CrashLoopBackOff', message }, waitMs };
 }
 
+/** ConfigMaps and Secrets that its environment names, as they are now. */
+const sourcesOf = (deps: KubeRuntimeDeps, run: SyncRun, container: Container | EphemeralContainer): EnvironmentSources =>
+  deps.objects === undefined ? noSources : environmentSources(deps.objects, run.desired, container);
+
+/** What containerd keeps of a container holds its environment in plain text; said once of a pod, by its first container with a Secret. */
+function tellSecretInEnv(deps: KubeRuntimeDeps, run: SyncRun, container: Container | EphemeralContainer): void {
+  const { desired, status } = run;
+  const names = [...sourcesOf(deps, run, container).secrets.keys()];
+  if (names.length === 0) return;
+  const { initContainers = [], containers } = desired.pod.spec;
+  const first = [...initContainers, ...containers].find((c) => sourcesOf(deps, run, c).secrets.size > 0);
+  if (first !== undefined && first.name !== container.name) return;
+  const before = recordOf(status, container.name);
+  const recorded = before?.annotations[annotations.ourContainerHash] ?? '';
+  // a restart of what was told already
+  if (before !== undefined && deps.adoption.sameHash(recorded, desired.containerHashes[container.name] ?? '', before.id)) return;
+  const text = `the environment takes values from ${names.map((n) => `Secret ${n}`).join(', ')}, and containerd stores them as plain text`;
+  deps.event(desired, container.name, 'Normal', 'SecretInEnv', text);
+}
+
 /** Tells the failure as the kubelet does and gives it to the caller to throw. */
 function failed(
   deps: KubeRuntimeDeps,
@@ -79,9 +109,15 @@ function failed(
   shown: string,
   waitMs?: number,
 ): StartFailure {
-  deps.event(run.desired, name, 'Warning', 'Failed', `Error: ${shown}`);
-  deps.log.info({ pod: run.desired.name, container: name, reason, message: text }, 'a container did not start');
-  return new StartFailure(reason, text, waitMs);
+  // what the runtime says may repeat the command or the environment; all other words are our own
+  const quotes = reason === 'CreateContainerError' || reason === 'RunContainerError';
+  const { initContainers = [], containers, ephemeralContainers = [] } = run.desired.pod.spec;
+  const container = quotes ? [...initContainers, ...containers, ...ephemeralContainers].find((c) => c.name === name) : undefined;
+  const sources = container === undefined ? noSources : sourcesOf(deps, run, container);
+  const message = withoutSecrets(text, sources);
+  deps.event(run.desired, name, 'Warning', 'Failed', withoutSecrets(`Error: ${shown}`, sources));
+  deps.log.info({ pod: run.desired.name, container: name, reason, message }, 'a container did not start');
+  return new StartFailure(reason, message, waitMs);
 }
 
 async function ensureImage(deps: KubeRuntimeDeps, run: SyncRun, spec: Container): Promise<ImageInfo> {
@@ -97,29 +133,32 @@ async function create(
   run: SyncRun,
   container: Container | EphemeralContainer,
   image: ImageInfo,
-  sandboxId: SandboxId,
-  sandboxConfig: SandboxConfig,
-): Promise<ContainerId> {
+  sandbox: ReadySandbox,
+): Promise<{ readonly id: ContainerId; readonly config: ContainerConfig }> {
   const { desired, status } = run;
   const { name } = container;
   const target = 'targetContainerName' in container ? container.targetContainerName : undefined;
   const targetId = target === undefined ? undefined : recordOf(status, target)?.id;
   const record = recordOf(status, name);
-  let attempt: number;
-  let inputs: Omit<ContainerInputs, 'attempt'>;
-  try {
-    if (target && targetId === undefined) throw new Error(`unable to find target container ${target}`);
-    await deps.logs.ensure(desired, name);
-    attempt = record === undefined ? await deps.logs.nextAttempt(desired, name) : record.attempt + 1;
-    inputs = { ...(await facts(deps, run, container, sandboxId)), image, ...(targetId !== undefined && { targetId }) };
-    containerConfig(desired, container, { ...inputs, attempt });
-  } catch (e) {
-    throw failed(deps, run, name, 'CreateContainerConfigError', describeError(e), describeError(e));
-  }
+  let attempt: number | undefined;
+  let config: ContainerConfig;
+  const configOf = async (n: number): Promise<ContainerConfig> => {
+    const inputs = { ...facts(deps, run, container, sandbox), image, ...(targetId !== undefined && { targetId }) };
+    const mounts = (await deps.mounts?.(desired, container, n, sandbox.ips)) ?? [];
+    return containerConfig(desired, container, { ...inputs, attempt: n, mounts });
+  };
   for (let tries = 1; ; tries++) {
     try {
+      if (target && targetId === undefined) throw new Error(`unable to find target container ${target}`);
+      await deps.logs.ensure(desired, name);
+      attempt ??= record === undefined ? await deps.logs.nextAttempt(desired, name) : record.attempt + 1;
+      config = await configOf(attempt);
+    } catch (e) {
+      throw failed(deps, run, name, 'CreateContainerConfigError', describeError(e), describeError(e));
+    }
+    try {
       run.acted = true;
-      return await deps.runtime.createContainer(sandboxId, containerConfig(desired, container, { ...inputs, attempt }), sandboxConfig);
+      return { id: await deps.runtime.createContainer(sandbox.id, config, sandbox.config), config };
     } catch (e) {
       const free = isNameReserved(e) && tries < nameTries ? await freeAttempt(deps, run, name, attempt) : undefined;
       if (free === undefined) throw failed(deps, run, name, 'CreateContainerError', describeError(e), describeError(e));
@@ -128,36 +167,30 @@ async function create(
   }
 }
 
-/** What the node and the running sandbox say; the sandbox is asked only by an environment that wants its address. */
-async function facts(
+/** What the node and the running sandbox say. */
+function facts(
   deps: KubeRuntimeDeps,
   run: SyncRun,
   container: Container | EphemeralContainer,
-  sandboxId: SandboxId,
-): Promise<Omit<ContainerInputs, 'attempt' | 'image'>> {
-  const { nodeName, nodeMemoryBytes, nodeCpus, thermalThrottlePaths = [], hostIps, nodeStorageBytes } = deps.settings;
+  sandbox: ReadySandbox,
+): Omit<ContainerInputs, 'attempt' | 'image'> {
+  const { nodeName, nodeMemoryBytes, nodeCpus, thermalThrottlePaths = [], hugepageSizes = [], hostIps, nodeStorageBytes } = deps.settings;
   const { seccompDefault, seccompFolder } = deps.settings;
-  const ofHost = hostIps?.() ?? [];
-  const podIps = wantsPodIps(container) ? await addresses(deps, run, sandboxId, ofHost) : [];
+  if (sandbox.ips.length === 0 && !run.desired.pod.spec.hostNetwork && wantsPodIps(container))
+    throw new Error('the pod has no address yet');
   return {
     nodeName,
     nodeMemoryBytes,
     thermalThrottlePaths,
-    hostIps: ofHost,
-    podIps,
+    hugepageSizes,
+    hostIps: hostIps?.() ?? [],
+    podIps: sandbox.ips,
+    sources: sourcesOf(deps, run, container),
     ...(nodeCpus !== undefined && { nodeCpus }),
     ...(nodeStorageBytes !== undefined && { nodeStorageBytes: nodeStorageBytes() }),
     ...(seccompDefault !== undefined && { seccompDefault }),
     ...(seccompFolder !== undefined && { seccompFolder }),
   };
-}
-
-async function addresses(deps: KubeRuntimeDeps, run: SyncRun, id: SandboxId, ofHost: readonly string[]): Promise<readonly string[]> {
-  if (run.desired.pod.spec.hostNetwork) return ofHost;
-  const { network } = await deps.runtime.sandboxStatus(id);
-  const ips = network === undefined ? [] : [network.ip, ...network.additionalIps].filter((ip) => ip !== '');
-  if (ips.length === 0) throw new Error('the pod has no address yet');
-  return ips;
 }
 
 /** Looks again: the next attempt, or undefined when one of that name runs after all (then the next sync decides) or nobody can tell. */

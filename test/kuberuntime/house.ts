@@ -3,17 +3,18 @@
 import type { DesiredPod } from '../../src/api/desired.ts';
 import { toDesiredPod } from '../../src/api/instance.ts';
 import type { PodUid } from '../../src/api/objects.ts';
-import type { Container, ObjectMeta, PodSpec } from '../../src/api/v1.ts';
+import type { ConfigMap, Container, ObjectMeta, PodSpec, Secret } from '../../src/api/v1.ts';
 import { Backoff } from '../../src/async/backoff.ts';
 import type { EnsureResult } from '../../src/container/ensureResult.ts';
+import type { ProbeResult } from '../../src/container/probes.ts';
+import type { Mount } from '../../src/container/runtime.ts';
 import { type ContainerId, newestFirst, type RuntimePodStatus } from '../../src/container/words.ts';
 import { Adoption } from '../../src/kuberuntime/adopt.ts';
 import type { LogFolders } from '../../src/kuberuntime/logs.ts';
 import { KubeRuntime, type PodSyncResult } from '../../src/kuberuntime/manager.ts';
 import { type PodRef, podLogFolder } from '../../src/kuberuntime/names.ts';
-import type { ProbeResult } from '../../src/kuberuntime/records.ts';
 import type { Monotonic } from '../../src/world/clock.ts';
-import { silentLog } from '../../src/world/log.ts';
+import type { Log } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
 import { FakeClock, settle } from '../fakes/fakeClock.ts';
 import { FakeRuntime } from '../fakes/fakeRuntime.ts';
@@ -68,9 +69,21 @@ export class House {
   /** `container|- Type Reason: message` */
   readonly events: string[] = [];
   readonly acted: string[] = [];
+  /** Every line of the log, of any level. */
+  readonly logged: string[] = [];
+  readonly #say = (nouns: object, sentence: string): void => {
+    this.logged.push(`${sentence} ${JSON.stringify(nouns)}`);
+  };
+  readonly log: Log = { debug: this.#say, info: this.#say, warn: this.#say, error: this.#say, child: () => this.log };
+  /** By `Kind/namespace/name`. */
+  readonly objects = new Map<string, ConfigMap | Secret>();
   readonly probes = new Map<string, { liveness?: ProbeResult; startup?: ProbeResult }>();
   readonly exits = new Map<string, Monotonic>();
   readonly backoff = new Backoff(this.clock, () => ({ firstMs: 10_000, maxMs: 300_000 }));
+  /** By container name, attempt and the pod's addresses. */
+  mounts: (name: string, attempt: number, ips: readonly string[]) => Promise<readonly Mount[]> = async () => [];
+  /** Sizes of huge pages. */
+  readonly hugepageSizes: string[] = [];
   image: (name: string) => EnsureResult = () => ({ ok: true, image: { id: 'localhost/busybox:1', username: '' } });
   readonly adoption = new Adoption({
     store: this.store,
@@ -80,9 +93,11 @@ export class House {
   });
   readonly kube = new KubeRuntime({
     clock: this.clock,
-    log: silentLog,
+    log: this.log,
     runtime: this.runtime,
     logs: this.logs,
+    objects: (kind, namespace, name) => this.objects.get(`${kind}/${namespace}/${name}`),
+    mounts: (_desired, spec, attempt, ips) => this.mounts(spec.name, attempt, ips),
     ensureImage: async (_desired, spec) => this.image(spec.name),
     backoff: this.backoff,
     exitSeenAt: (id) => this.#exitSeenAt(id),
@@ -93,6 +108,7 @@ export class House {
     acted: (_uid, id) => this.acted.push(id),
     settings: {
       nodeName: 'pi',
+      hugepageSizes: this.hugepageSizes,
       podLogsDir: '/var/log/pods',
       bootId: 'boot-1',
       nodeMemoryBytes: 8_000_000_000,

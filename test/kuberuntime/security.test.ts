@@ -38,6 +38,22 @@ test('the container’s word goes before the pod’s, each field by itself', () 
   );
 });
 
+test('AppArmor: the container’s field, then the annotation of old times, then the pod’s field', () => {
+  const key = 'container.apparmor.security.beta.kubernetes.io/c';
+  const of = (value: string, own: object = {}) => {
+    const securityContext = { appArmorProfile: { type: 'RuntimeDefault' as const } };
+    const { pod } = desiredPod({ securityContext }, { metadata: { annotations: { [key]: value } } });
+    return containerSecurity(pod, container('c', { securityContext: own }), {}).appArmor;
+  };
+  assert.deepEqual(of('localhost/mine'), { type: 'Localhost', localhostRef: 'mine' });
+  assert.deepEqual(of('unconfined'), { type: 'Unconfined' });
+  assert.deepEqual(of('unconfined', { appArmorProfile: { type: 'Localhost', localhostProfile: 'own' } }), {
+    type: 'Localhost',
+    localhostRef: 'own',
+  });
+  assert.deepEqual(of('nonsense'), { type: 'RuntimeDefault' });
+});
+
 test('who says nothing is unconfined, or by the node’s setting has the runtime’s profile; escalation is only forbidden in words', () => {
   const { pod } = desiredPod({});
   const of = (securityContext: object, seccompDefault = false) =>
@@ -161,16 +177,19 @@ test('values come from the pod, the node and the resources, in the order of env'
 const created = (house: House): ContainerConfig | undefined =>
   house.runtime.calls.find((c) => c.method === 'createContainer')?.args[1] as ContainerConfig | undefined;
 
-test('a container whose environment has the pod’s address starts with it; nobody else asks for it', async () => {
+test('a container whose environment has the pod’s address starts with it; a new sandbox is asked once, a known one never', async () => {
   const house = new House();
   const pod = desiredPod({ containers: [container('c', { env: [field('IP', 'status.podIP')] })] });
   await house.sync(pod);
   const [sandbox] = [...house.runtime.sandboxes.values()];
   assert.deepEqual(created(house)?.envs, [{ key: 'IP', value: sandbox?.ip }]);
   assert.equal(house.runtime.calls.filter((c) => c.method === 'sandboxStatus').length, 1);
-  const plain = new House();
-  await plain.sync(desiredPod({}));
-  assert.equal(plain.runtime.calls.filter((c) => c.method === 'sandboxStatus').length, 0);
+  house.runtime.exit(house.id('c'), 1);
+  const before = await house.inspect(pod);
+  house.runtime.calls.length = 0;
+  await house.drive(house.kube.syncPod(pod, before, new AbortController().signal));
+  assert.deepEqual(created(house)?.envs, [{ key: 'IP', value: sandbox?.ip }]);
+  assert.equal(house.runtime.calls.filter((c) => c.method === 'sandboxStatus').length, 0);
 });
 
 test('what cannot be told of the environment is a CreateContainerConfigError, and no container is made', async () => {
