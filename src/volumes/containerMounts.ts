@@ -1,0 +1,96 @@
+/**
+ * What is mounted into one attempt of a container, in the order the kubelet has it: volumes, /etc/hosts, the file for last words; then our
+ * resolv.conf. Mirrors kubelet v1.32 kubelet_pods.go makeMounts (facts 10.9–10.11).
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import type { Container, EphemeralContainer, VolumeMount } from '../api/v1.ts';
+import type { Mount } from '../container/runtime.ts';
+import type { EtcFiles } from './etcFiles.ts';
+import type { VolumeKind, VolumePlace } from './kind.ts';
+import { kindOf } from './kinds.ts';
+import { containersFolder, subPathFolder } from './layout.ts';
+import type { Mounter } from './mount.ts';
+import { bindSubPath } from './subPath.ts';
+import { makeTerminationLog } from './terminationLog.ts';
+import { mountsAt, mountWords, subPathOf } from './volumeMounts.ts';
+
+export interface ContainerMountsDeps {
+  readonly mounter: Mounter;
+  readonly kinds: readonly VolumeKind[];
+  readonly etc: EtcFiles;
+  readonly recursiveReadOnly: (handler: string) => boolean;
+  readonly seLinux: () => boolean;
+}
+
+export interface MountOptions {
+  /** The pod's runtime handler; left out: the default one. */
+  readonly handler?: string;
+  /** Looks up the container's environment. Left out: subPathExpr cannot be mounted. */
+  readonly env?: (name: string) => string | undefined;
+}
+
+/** One attempt of one container. */
+export interface Attempt {
+  readonly desired: DesiredPod;
+  /** The pod's own folder on this node. */
+  readonly pod: string;
+  readonly container: Container | EphemeralContainer;
+  readonly attempt: number;
+  readonly podIps: readonly string[];
+  /** Volumes that stand. */
+  readonly ready: ReadonlySet<string>;
+}
+
+/** Rejects with why the container cannot be made. */
+export async function containerMounts(deps: ContainerMountsDeps, of: Attempt, o: MountOptions): Promise<readonly Mount[]> {
+  const { desired, container, attempt, podIps, pod } = of;
+  const mounts: Mount[] = [];
+  const relabelled = new Set<string>();
+  for (const [index, mount] of (container.volumeMounts ?? []).entries())
+    mounts.push(await volumeMount(deps, of, mount, index, relabelled, o));
+  const relabel = deps.seLinux() ? { selinuxRelabel: true } : {};
+  const { hostNetwork = false } = desired.pod.spec;
+  if ((podIps.length > 0 || hostNetwork) && !mountsAt(container, '/etc/hosts'))
+    mounts.push({ containerPath: '/etc/hosts', hostPath: await deps.etc.hosts(desired, podIps), readonly: false, ...relabel });
+  const { terminationMessagePath = '', securityContext } = container;
+  if (terminationMessagePath !== '') {
+    const hostPath = await makeTerminationLog(`${pod}/${containersFolder}/${container.name}`, attempt);
+    mounts.push({ containerPath: terminationMessagePath, hostPath, readonly: false, ...relabel });
+  }
+  if (!mountsAt(container, '/etc/resolv.conf')) {
+    // as the runtime mounts its own: a container with a read-only root cannot change it
+    const readonly = securityContext?.readOnlyRootFilesystem === true;
+    mounts.push({ containerPath: '/etc/resolv.conf', hostPath: await deps.etc.resolv(desired), readonly, ...relabel });
+  }
+  return mounts;
+}
+
+async function volumeMount(
+  deps: ContainerMountsDeps,
+  { desired, pod, container, ready }: Attempt,
+  mount: VolumeMount,
+  index: number,
+  relabelled: Set<string>,
+  o: MountOptions,
+): Promise<Mount> {
+  const volume = desired.pod.spec.volumes?.find((v) => v.name === mount.name);
+  if (volume === undefined) throw new Error(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
+  if (!ready.has(volume.name)) throw new Error(`volume "${volume.name}" is not set up`);
+  const kind = kindOf(deps.kinds, volume);
+  const place: VolumePlace = { desired, volume, pod };
+  // a disk may have been unplugged since the pod was set up
+  await kind.check?.(place);
+  const subPath = subPathOf(mount, o.env);
+  const relabel = kind.managed && deps.seLinux() && !relabelled.has(volume.name);
+  if (relabel) relabelled.add(volume.name);
+  const recursiveReadOnly = deps.recursiveReadOnly(o.handler ?? '');
+  const words = mountWords(mount, { volumeReadOnly: kind.readOnly, relabel, recursiveReadOnly });
+  if (subPath === '') return { ...words, hostPath: kind.path(place) };
+  const hostPath = `${subPathFolder(pod, volume.name, container.name)}/${index}`;
+  try {
+    await bindSubPath(deps.mounter, kind.path(place), subPath, hostPath);
+  } catch (e) {
+    throw new Error(`failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`, { cause: e });
+  }
+  return { ...words, hostPath };
+}

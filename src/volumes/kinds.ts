@@ -1,0 +1,14 @@
+/** The kinds of volumes, in the order in which they are asked whether a volume is theirs. */
+import type { Volume } from '../api/v1.ts';
+import { type EmptyDirDeps, emptyDirKind } from './emptyDir.ts';
+import { hostPathKind } from './hostPath.ts';
+import type { VolumeKind } from './kind.ts';
+
+export const volumeKinds = (deps: EmptyDirDeps): readonly VolumeKind[] => [hostPathKind, emptyDirKind(deps)];
+
+/** Throws for a volume of none of them: validation refuses it, but a stored object may come from another version. */
+export function kindOf(kinds: readonly VolumeKind[], volume: Volume): VolumeKind {
+  const kind = kinds.find((k) => k.handles(volume));
+  if (kind === undefined) throw new Error('this version has no volumes of that kind');
+  return kind;
+}
