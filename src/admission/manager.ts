@@ -1,0 +1,270 @@
+/**
+ * Admission: which pods were let onto this node, which were refused and why, and when to ask again.
+ *
+ * Owns the verdicts, in memory. A pod that an earlier agent of this boot let in, or of which the runtime has something alive, is let in
+ * without a question: a restart of the agent ends nobody, and a pod's own listening socket never stands against it. A pod of which nobody can
+ * say so yet, because the runtime was not listed, waits for the list.
+ * A refused pod is judged again when the cause may have gone: a pod ended, was removed or edited, labels of the node changed; for a process
+ * of the host there is no such event, so 10 s later, then twice as long, up to 5 min. Only when it would be let in now does it become a new
+ * instance. Never starts or ends a pod. Room for a critical pod is not made here: it is refused like any other.
+ * Mirrors kubelet v1.32 lifecycle/predicate.go and HandlePodAdditions, which never ask again (facts 12).
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import type { EditVerdict, PodEdit } from '../api/edit.ts';
+import type { KeyText, PodUid } from '../api/objects.ts';
+import { Deadlines } from '../async/deadlines.ts';
+import { after, type Clock } from '../world/clock.ts';
+import { admit, type NodeFacts, type Refusal, type Verdict } from './admit.ts';
+import { judgeEdits } from './edits.ts';
+import { type HostSocket, portClaims } from './hostPorts.ts';
+
+export interface AdmissionDeps {
+  readonly clock: Clock;
+  /** The node without what listens on it. */
+  readonly node: () => Omit<NodeFacts, 'hostPortsInUse'>;
+  /** Every instance there is: wanted, or still ending. */
+  readonly known: () => readonly DesiredPod[];
+  readonly isDesired: (uid: PodUid) => boolean;
+  /** It has ended for good, now or before this agent: it uses nothing and is judged no more. */
+  readonly hasEnded: (desired: DesiredPod) => boolean;
+  /** What an earlier agent of this boot told of the instance; undefined: nothing. */
+  readonly earlier: (uid: PodUid) => 'admitted' | Refusal | undefined;
+  /** The runtime has something alive of it; 'unknown': it was not listed yet. */
+  readonly lives: (uid: PodUid) => boolean | 'unknown';
+  /** Read only for pods that claim ports of the host. */
+  readonly hostSockets: () => readonly HostSocket[];
+  /** The object goes on as a new instance, which is then judged. */
+  readonly renew: (uid: PodUid) => Promise<void>;
+  /** Blocked edits are judged again. */
+  readonly retryEdits: () => Promise<void>;
+  /** A refused pod is refused for another reason now. */
+  readonly retell: (desired: DesiredPod, refusal: Refusal) => void;
+  readonly failed: (e: unknown) => void;
+}
+
+/** `ownSockets`: what listens may be the pod's own, or its predecessor's, so it does not count. */
+type NodeFor = (desired: DesiredPod, ownSockets: boolean) => NodeFacts;
+
+const firstRetryMs = 10_000;
+const longestRetryMs = 300_000;
+/** The deadline that is no object's: look at all that was refused. */
+const everything = '';
+
+export class Admission {
+  #admitted = new Set<PodUid>();
+  #refused = new Map<PodUid, { readonly desired: DesiredPod; refusal: Refusal }>();
+  /** Not judged yet: the runtime was not listed. */
+  #deferred = new Set<PodUid>();
+  /** Would be let in, and is on its way to a new instance. */
+  #renewing = new Map<KeyText, DesiredPod>();
+  /** Edits that wait, and whether for the host. */
+  #blocked = new Map<KeyText, boolean>();
+  /** Steps of the back-off of what waits for the host. */
+  #tries = new Map<KeyText, number>();
+  #due: Deadlines<KeyText | typeof everything>;
+
+  constructor(private readonly deps: AdmissionDeps) {
+    this.#due = new Deadlines(deps.clock, (key) => this.#look(key));
+  }
+
+  /** Judges a new instance, once. 'later': it is given back by `takeDeferred` when the runtime was listed. */
+  admit(desired: DesiredPod): Verdict | 'later' {
+    const { deps } = this;
+    const { uid, key } = desired;
+    this.#deferred.delete(uid);
+    if (deps.hasEnded(desired)) return this.#letIn(desired);
+    const earlier = deps.earlier(uid);
+    if (earlier === 'admitted') return this.#letIn(desired);
+    // it stays refused under this UID, and comes back as a new instance if it fits now
+    if (earlier !== undefined) {
+      const refused = this.#refuse(desired, earlier);
+      this.again();
+      return refused;
+    }
+    const lives = deps.lives(uid);
+    if (lives === true) return this.#letIn(desired);
+    if (lives === 'unknown') {
+      this.#deferred.add(uid);
+      return 'later';
+    }
+    const verdict = this.#judge(desired, this.#glance());
+    if (verdict.admit) return this.#letIn(desired);
+    if (verdict.byHost) this.#retryLater(key);
+    return this.#refuse(desired, verdict);
+  }
+
+  /** It was let in, so a worker may run it. */
+  isAdmitted(uid: PodUid): boolean {
+    return this.#admitted.has(uid);
+  }
+
+  isRefused(uid: PodUid): boolean {
+    return this.#refused.has(uid);
+  }
+
+  /** Pods that waited for the first list of the runtime, to be added now. */
+  takeDeferred(): DesiredPod[] {
+    const waiting = this.deps.known().filter((p) => this.#deferred.has(p.uid) && this.deps.isDesired(p.uid));
+    this.#deferred.clear();
+    return waiting;
+  }
+
+  /** Nobody wants this instance any more, or it has ended: what it held may be free. */
+  forget(uid: PodUid): void {
+    const { deps } = this;
+    const wanted = deps.isDesired(uid);
+    const refused = this.#refused.get(uid);
+    if (!wanted) this.#deferred.delete(uid);
+    if (!wanted && refused !== undefined) {
+      this.#refused.delete(uid);
+      this.#calm(refused.desired.key);
+    }
+    if (!wanted && !deps.known().some((p) => p.uid === uid)) this.#admitted.delete(uid);
+    this.again();
+  }
+
+  /** Something that may have kept a pod out is different: labels of the node, a pod edited in place. */
+  again(): void {
+    if (this.#refused.size === 0 && this.#blocked.size === 0) return;
+    // after what is already on its way through the loop: a replacement is judged before others look at what its predecessor held
+    if (this.#due.get(everything) === undefined) this.#due.set(everything, this.deps.clock.monotonic());
+  }
+
+  /** All edits that config wants to carry out, or that wait: every call gives the whole of them. */
+  judgeEdits(edits: readonly PodEdit[]): ReadonlyMap<KeyText, EditVerdict> {
+    const { deps } = this;
+    const verdicts = new Map<KeyText, EditVerdict>();
+    const running: PodEdit[] = [];
+    for (const edit of edits) {
+      if (this.#refused.has(edit.before.uid)) {
+        if (edit.effect !== 'none') verdicts.set(edit.before.key, { act: 'replace' });
+      } else if (this.#isActive(edit.before) || this.#isDeferred(edit.before)) running.push(edit);
+    }
+    const nodeFor = this.#glance();
+    const judged = judgeEdits(running, {
+      // what waits for the runtime's list is taken for let in, as it was before the reboot
+      active: deps.known().filter((p) => deps.isDesired(p.uid) && (this.#isActive(p) || this.#isDeferred(p))),
+      ending: this.#ending(),
+      node: ({ before, after: next }) => nodeFor(next, before.pod.spec.hostNetwork === true),
+    });
+    const before = [...this.#blocked.keys()];
+    this.#blocked = new Map();
+    for (const [key, { byHost, ...verdict }] of judged) {
+      verdicts.set(key, verdict);
+      if (verdict.act !== 'block') continue;
+      this.#blocked.set(key, byHost === true);
+      if (byHost === true) this.#retryLater(key);
+    }
+    for (const key of before) this.#calm(key);
+    return verdicts;
+  }
+
+  stop(): void {
+    this.#due.stop();
+  }
+
+  #letIn(desired: DesiredPod): Verdict {
+    this.#refused.delete(desired.uid);
+    this.#admitted.add(desired.uid);
+    this.#calm(desired.key);
+    return { admit: true };
+  }
+
+  #refuse(desired: DesiredPod, refusal: Refusal): Verdict {
+    this.#refused.set(desired.uid, { desired, refusal });
+    return { ...refusal, admit: false };
+  }
+
+  /** `taken`: as if these had been let in already. */
+  #judge(desired: DesiredPod, nodeFor: NodeFor, taken: readonly DesiredPod[] = []): Verdict {
+    const notMine = (p: DesiredPod): boolean => p.key !== desired.key;
+    const ending = this.#ending();
+    // what a predecessor on the host's network listens on is free when it has ended, which the successor waits for
+    const ownSockets = ending.some((p) => !notMine(p) && p.pod.spec.hostNetwork === true);
+    const others = [...this.#wanted(), ...taken].filter(notMine);
+    return admit(desired, others, nodeFor(desired, ownSockets), ending.filter(notMine));
+  }
+
+  /** The node at this moment: looked at once for all that is judged together, and what listens on it only when somebody claims a port. */
+  #glance(): NodeFor {
+    const node = this.deps.node();
+    let sockets: readonly HostSocket[] | undefined;
+    return ({ pod }, ownSockets) => {
+      if (ownSockets || portClaims(pod).length === 0) return { ...node, hostPortsInUse: [] };
+      sockets ??= this.deps.hostSockets();
+      return { ...node, hostPortsInUse: sockets };
+    };
+  }
+
+  /** It was let in, now or by an earlier agent, and has not ended. */
+  #isActive(pod: DesiredPod): boolean {
+    const { uid } = pod;
+    if (this.deps.hasEnded(pod) || this.#refused.has(uid) || this.#deferred.has(uid)) return false;
+    return this.#admitted.has(uid) || this.deps.earlier(uid) === 'admitted' || this.deps.lives(uid) === true;
+  }
+
+  #isDeferred(pod: DesiredPod): boolean {
+    return this.#deferred.has(pod.uid) && !this.deps.hasEnded(pod);
+  }
+
+  #wanted(): DesiredPod[] {
+    return this.deps.known().filter((p) => this.deps.isDesired(p.uid) && this.#isActive(p));
+  }
+
+  #ending(): DesiredPod[] {
+    return this.deps.known().filter((p) => !this.deps.isDesired(p.uid) && this.#isActive(p));
+  }
+
+  /** The moment of one object that waits for the host, or of all: whoever would be let in now becomes a new instance. */
+  #look(key: KeyText | typeof everything): void {
+    const { deps } = this;
+    if (key !== everything) this.#tries.set(key, (this.#tries.get(key) ?? 0) + 1);
+    const nodeFor = this.#glance();
+    const taken = [...this.#renewing.values()];
+    const waiting = [...this.#refused.values()].filter((r) => !this.#renewing.has(r.desired.key));
+    for (const entry of waiting.sort(
+      (a, b) => compare(a.desired.firstSeen, b.desired.firstSeen) || compare(a.desired.key, b.desired.key),
+    )) {
+      if (key !== everything && entry.desired.key !== key) continue;
+      const { desired, refusal } = entry;
+      const still = this.#judge(desired, nodeFor, taken);
+      if (still.admit) {
+        taken.push(desired);
+        this.#renew(desired);
+        continue;
+      }
+      if (still.byHost) this.#retryLater(desired.key);
+      const news = still.reason !== refusal.reason || (still.kind === 'ports' && still.message !== refusal.message);
+      entry.refusal = still;
+      if (news) deps.retell(desired, still);
+    }
+    if (this.#blocked.size > 0 && (key === everything || this.#blocked.has(key))) deps.retryEdits().catch(deps.failed);
+  }
+
+  #renew(desired: DesiredPod): void {
+    const { key, uid } = desired;
+    this.#renewing.set(key, desired);
+    this.deps
+      .renew(uid)
+      .catch((e) => {
+        this.deps.failed(e);
+        this.#retryLater(key);
+      })
+      .finally(() => this.#renewing.delete(key));
+  }
+
+  /** Nobody will say when it is free. An earlier moment that is set already stays. */
+  #retryLater(key: KeyText): void {
+    const ms = Math.min(longestRetryMs, firstRetryMs * 2 ** (this.#tries.get(key) ?? 0));
+    this.#due.setEarlier(key, after(this.deps.clock.monotonic(), ms));
+  }
+
+  /** It waits for the host no more, unless an edit of it does. */
+  #calm(key: KeyText): void {
+    if (this.#blocked.get(key) === true) return;
+    this.#tries.delete(key);
+    this.#due.delete(key);
+  }
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,53 @@
+/** The wiring's half that lets in: admission with what it must know of pods, workers and the runtime. Owns nothing of its own. */
+import { toldVerdict } from './admission/admit.ts';
+import { Admission } from './admission/manager.ts';
+import type { DesiredPod } from './api/desired.ts';
+import type { PodUid } from './api/objects.ts';
+import type { Config } from './config/manager.ts';
+import type { Instances } from './instances.ts';
+import type { KubeletWorld } from './kubeletWorld.ts';
+import { isAlive } from './pleg/adoption.ts';
+import type { Pleg } from './pleg/pleg.ts';
+import type { Completions } from './pod/completions.ts';
+import type { PodManager } from './pod/manager.ts';
+import type { PodWorkers } from './pod/workers.ts';
+import type { StatusManager } from './status/manager.ts';
+import { describeError } from './world/log.ts';
+
+/** Functions, since most of them are built after admission. */
+export interface AdmissionParts {
+  readonly config: () => Config;
+  readonly pleg: () => Pleg;
+  readonly workers: () => PodWorkers;
+  readonly pods: PodManager;
+  readonly instances: Instances;
+  readonly completions: () => Completions;
+  readonly status: () => StatusManager;
+  readonly reject: (pod: DesiredPod, reason: string, message: string) => void;
+}
+
+export function buildAdmission({ clock, log, nodeFacts, hostSockets }: KubeletWorld, parts: AdmissionParts): Admission {
+  const { pods, instances } = parts;
+  const lives = (uid: PodUid): boolean =>
+    parts
+      .pleg()
+      .pods()
+      .some((p) => p.uid === uid && isAlive(p));
+  return new Admission({
+    clock,
+    node: nodeFacts,
+    hostSockets,
+    known: () => instances.list(),
+    isDesired: (uid) => pods.get(uid) !== undefined,
+    hasEnded: (pod) => {
+      const state = parts.workers().state(pod.uid);
+      return state === 'terminated' || state === 'finished' || (state === undefined && parts.completions().has(pod));
+    },
+    earlier: (uid) => toldVerdict(parts.status().get(uid)),
+    lives: (uid) => (parts.pleg().listed() ? lives(uid) : 'unknown'),
+    renew: (uid) => parts.config().renewInstance(uid),
+    retryEdits: () => parts.config().retryBlocked(),
+    retell: (pod, { reason, message }) => parts.reject(pod, reason, message),
+    failed: (e) => log.warn({ error: describeError(e) }, 'what admission asked for could not be stored'),
+  });
+}

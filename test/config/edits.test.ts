@@ -1,0 +1,162 @@
+/** Edits that admission blocks, or that end the old instance: what is stored, what goes on, what is told. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KeyText } from '../../src/api/objects.ts';
+import { pod, type Rig, started, uidOf } from './builders.ts';
+
+const web = 'Pod/default/web' as KeyText;
+const blocked = { act: 'block', reason: 'OutOfcpu', message: 'no room' } as const;
+const view = (r: Rig) => r.config.view().objects.find((o) => o.key === web);
+const runs = (r: Rig): string | undefined => r.updates.at(-1)?.pods.at(-1)?.pod.spec.containers[0]?.image;
+const wants = (r: Rig): string | undefined => {
+  const o = r.config.object(web);
+  return o?.kind === 'Pod' ? o.spec.containers[0]?.image : undefined;
+};
+const stored = async (r: Rig) =>
+  (await r.store.get('objects/Pod/default/web')) as { uid: string; running?: { revision: string }; candidates: { revision: string }[] };
+
+async function blockedRig(): Promise<Rig> {
+  const r = await started({ 'web.yaml': pod('web') });
+  r.take();
+  r.verdicts.set('web', blocked);
+  r.folder.set({ 'web.yaml': pod('web', { image: 'busybox:2' }) });
+  await r.config.readFolder();
+  return r;
+}
+
+test('a blocked edit: nothing goes out, both objects are stored, the reason is told with its event', async () => {
+  const r = await blockedRig();
+  assert.deepEqual(r.take(), []);
+  assert.equal(wants(r), 'busybox:2');
+  assert.deepEqual(view(r)?.blockedEdit, { reason: 'OutOfcpu', message: 'no room' });
+  assert.deepEqual([view(r)?.sources[0]?.phase, view(r)?.sources[0]?.reason], ['Waiting', 'OutOfcpu']);
+  const entry = await stored(r);
+  assert.equal(entry.candidates[0]?.revision, view(r)?.winner?.revision);
+  assert.notEqual(entry.running?.revision, entry.candidates[0]?.revision);
+  assert.deepEqual(
+    r.events.filter((e) => e.reason === 'UpdateBlocked').map((e) => e.message),
+    ['OutOfcpu: no room'],
+  );
+});
+
+test('as long as it is blocked it costs no write and no second event, and when there is room it is carried out', async () => {
+  const r = await blockedRig();
+  const uid = uidOf(r, web);
+  const writes = r.store.writes.length;
+  await r.config.retryBlocked();
+  await r.config.readFolder();
+  assert.deepEqual([r.store.writes.length, r.take(), r.events.length], [writes, [], 1]);
+  r.verdicts.clear();
+  await r.config.retryBlocked();
+  assert.deepEqual(r.take(), [`UPDATE web ${uid}`]);
+  assert.equal(runs(r), 'busybox:2');
+  assert.equal(view(r)?.blockedEdit, undefined);
+  assert.equal((await stored(r)).running, undefined);
+  await r.config.retryBlocked();
+  assert.deepEqual(r.take(), [], 'there is nothing left to try');
+});
+
+test('after a restart of the agent the old one goes on under its UID, without a write, and the edit is judged again', async () => {
+  const r = await blockedRig();
+  const uid = uidOf(r, web);
+  const again = await r.restart();
+  again.verdicts.set('web', blocked);
+  assert.deepEqual(again.take(), [`ADD web ${uid}`]);
+  assert.equal(runs(again), 'busybox:1');
+  const writes = again.store.writes.length;
+  await again.config.readFolder();
+  assert.deepEqual([again.take(), again.store.writes.length], [[], writes]);
+  assert.equal(view(again)?.blockedEdit?.reason, 'OutOfcpu');
+  again.verdicts.clear();
+  await again.config.retryBlocked();
+  assert.deepEqual(again.take(), [`UPDATE web ${uid}`]);
+});
+
+test('it is judged again although the folder cannot be read', async () => {
+  const r = await blockedRig();
+  const again = await r.restart();
+  again.take();
+  again.folder.missing = true;
+  again.verdicts.set('web', blocked);
+  await again.config.readFolder();
+  assert.equal(view(again)?.blockedEdit?.reason, 'OutOfcpu');
+  again.verdicts.clear();
+  await again.config.retryBlocked();
+  assert.equal(runs(again), 'busybox:2');
+});
+
+test('a blocked edit that is taken back is over: nothing restarts', async () => {
+  const r = await blockedRig();
+  r.folder.set({ 'web.yaml': pod('web') });
+  await r.config.readFolder();
+  assert.deepEqual(r.take(), [], 'what runs is what is wanted');
+  assert.equal(view(r)?.blockedEdit, undefined);
+  assert.equal((await stored(r)).running, undefined);
+});
+
+test('a blocked edit that is edited again: the newest is stored, the old one still runs', async () => {
+  const r = await blockedRig();
+  const first = (await stored(r)).running?.revision;
+  r.folder.set({ 'web.yaml': pod('web', { image: 'busybox:3' }) });
+  await r.config.readFolder();
+  assert.equal(wants(r), 'busybox:3');
+  assert.equal((await stored(r)).running?.revision, first);
+  r.verdicts.clear();
+  await r.config.retryBlocked();
+  assert.equal(runs(r), 'busybox:3');
+});
+
+test('a blocked edit whose manifest goes ends the old one', async () => {
+  const r = await blockedRig();
+  const uid = uidOf(r, web);
+  r.folder.set({});
+  await r.config.readFolder();
+  assert.deepEqual(r.take(), [`REMOVE web ${uid}`]);
+  assert.equal(view(r), undefined);
+});
+
+test('a new instance of a blocked pod is of what is accepted: the old one has ended', async () => {
+  const r = await blockedRig();
+  await r.config.renewInstance(uidOf(r, web));
+  assert.equal(runs(r), 'busybox:2');
+  assert.equal(view(r)?.blockedEdit, undefined);
+});
+
+test('where the pod is not meant for this node any more the edit is a new instance, however small it is', async () => {
+  const r = await started({ 'web.yaml': pod('web') });
+  const first = uidOf(r, web);
+  r.take();
+  r.verdicts.set('web', { act: 'replace' });
+  r.folder.set({ 'web.yaml': pod('web', { extra: '  nodeSelector: {disktype: nvme}' }) });
+  await r.config.readFolder();
+  assert.deepEqual(r.judged.at(-1), ['reconcile web']);
+  assert.deepEqual(r.take(), [`REMOVE web ${first}`, `ADD web ${uidOf(r, web)}`]);
+});
+
+test('all edits of one read are judged together, and what is no edit is not', async () => {
+  const r = await started({ 'a.yaml': pod('a'), 'b.yaml': pod('b'), 'c.yaml': pod('c') });
+  r.folder.set({
+    'a.yaml': pod('a', { image: 'i:2' }),
+    'b.yaml': pod('b', { extra: '  hostPID: true' }),
+    'c.yaml': pod('c'),
+    'new.yaml': pod('new'),
+  });
+  await r.config.readFolder();
+  assert.deepEqual(r.judged.at(-1), ['update a', 'replace b']);
+});
+
+test('an edit that cannot be stored is not blocked but told as such', async () => {
+  const r = await started({ 'web.yaml': pod('web') });
+  r.take();
+  r.verdicts.set('web', blocked);
+  r.store.full = true;
+  r.folder.set({ 'web.yaml': pod('web', { image: 'busybox:2' }) });
+  await r.config.readFolder();
+  assert.equal(view(r)?.pending?.reason, 'StoreFailed');
+  assert.equal(view(r)?.blockedEdit, undefined);
+  r.store.full = false;
+  await r.config.readFolder();
+  assert.equal(view(r)?.pending, undefined);
+  assert.equal(view(r)?.blockedEdit?.reason, 'OutOfcpu');
+  assert.deepEqual(r.take(), []);
+});
