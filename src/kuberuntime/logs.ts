@@ -43,18 +43,17 @@ const isMarked = (dir: string): Promise<boolean> =>
 /** The folders under `root` on disk. Rejects with the file system's own errors. */
 export function fsLogFolders(root: string): LogFolders {
   const folder = (pod: PodRef): string => join(root, podLogFolder(pod));
-  /** Whether it was made now. */
-  const open = async (dir: string): Promise<boolean> => {
-    if ((await mkdir(dir, { recursive: true, mode: 0o755 })) === undefined) return false;
+  const open = async (dir: string): Promise<void> => {
+    if ((await mkdir(dir, { recursive: true, mode: 0o755 })) === undefined) return;
     await chmod(dir, 0o755); // whatever the agent's umask is: log shippers run as somebody else
-    return true;
   };
   return {
     async ensure(pod, container) {
       const dir = folder(pod);
-      if (container === undefined) {
-        if (await open(dir)) await writeFile(join(dir, mark), '', { mode: 0o644 });
-      } else await open(join(dir, container));
+      await open(dir);
+      // also of a folder that an agent which was killed left without it: nobody would ever remove that one
+      if (!(await isMarked(dir))) await writeFile(join(dir, mark), '', { mode: 0o644 });
+      if (container !== undefined) await open(join(dir, container));
     },
     async nextAttempt(pod, container) {
       const numbers = (await names(join(folder(pod), container))).flatMap((n) => {

@@ -1,7 +1,7 @@
 /** A log file read in blocks: forwards line by line, and backwards to where the last N lines begin. Memory stays that of one block. */
 import { type FileHandle, open } from 'node:fs/promises';
+import { headBytes, parseLine } from '../container/logLine.ts';
 import { codeOf } from '../world/errno.ts';
-import { headBytes, parseLine } from './criLog.ts';
 
 const blockBytes = 64 << 10;
 /** Runtimes cut lines at 16 KiB; what is longer is no log. */

@@ -4,7 +4,9 @@
  * fast as it is taken, so a slow reader costs no memory.
  */
 import { watch } from 'node:fs';
-import { dirname } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { parseLogName } from '../kuberuntime/logPlan.ts';
 import type { Clock } from '../world/clock.ts';
 import { LogRenderer, type RenderOptions } from './criLog.ts';
 import { LogFile } from './logFile.ts';
@@ -56,13 +58,16 @@ async function* read(first: LogFile, o: LogStreamOptions): AsyncGenerator<Buffer
       if (folder === undefined || out.full || o.signal.aborted) break;
       const next = await LogFile.open(o.path);
       if (next !== undefined && !next.same(file)) {
+        let successor = next;
         try {
           await pause(o.clock, lastWriteMs, o.signal);
           yield* drain(file, out, size, o.signal);
           out.add(file.rest);
+          successor = (await partAfter(file, o.path)) ?? next;
         } finally {
           await file.close();
-          file = next;
+          if (successor !== next) await next.close();
+          file = successor;
         }
         continue;
       }
@@ -81,6 +86,29 @@ async function* read(first: LogFile, o: LogStreamOptions): AsyncGenerator<Buffer
     folder?.close();
     await file.close();
   }
+}
+
+/**
+ * A log that is rotated faster than it is read: the part that was written after `file`, so that no line is passed over while it is there.
+ * undefined: that is the current one. The oldest parts go and are packed first, so what is left is newer than what is gone.
+ */
+async function partAfter(file: LogFile, path: string): Promise<LogFile | undefined> {
+  const names = (await readdir(dirname(path))).filter((name) => {
+    const log = name.startsWith(`${basename(path)}.`) ? parseLogName(name) : undefined;
+    return log?.kind === 'plain' && log.stamp !== '';
+  });
+  let oldest: LogFile | undefined;
+  for (const name of names.sort().reverse()) {
+    const part = await LogFile.open(join(dirname(path), name));
+    if (part === undefined) continue;
+    if (part.same(file)) {
+      await part.close();
+      return oldest;
+    }
+    await oldest?.close();
+    oldest = part;
+  }
+  return oldest;
 }
 
 /** Up to the end of the file, or to the end of the line in which `size` lies. */

@@ -3,10 +3,33 @@
  * A record that vanishes between list and inspection is left out, as if the list had not shown it.
  */
 import { isNotFound, type Runtime, RuntimeError } from '../container/runtime.ts';
-import type { Container, ContainerStatus, RuntimePod, RuntimePodStatus, Sandbox, SandboxStatus } from '../container/words.ts';
+import type { Container, ContainerId, ContainerStatus, RuntimePod, RuntimePodStatus, Sandbox, SandboxStatus } from '../container/words.ts';
 import type { Clock } from '../world/clock.ts';
 
 export type Inspector = Pick<Runtime, 'sandboxStatus' | 'containerStatus'>;
+
+/** What is known of ended containers beside the runtime's record. */
+export interface EndedView {
+  /** What it said at its end, '' for nothing; never rejects. Asked once, for the record of an ended container does not change. */
+  lastWords(status: ContainerStatus): Promise<string>;
+  /** The runtime told that the kernel killed it for want of memory. */
+  oomKilled(id: ContainerId): boolean;
+}
+
+const oomReason = 'OOMKilled';
+
+/** The record says only that it was killed, and an event says why. */
+export const isOomUntold = (c: ContainerStatus, ended: Pick<EndedView, 'oomKilled'>): boolean =>
+  c.state === 'exited' && c.exitCode === 137 && c.reason === 'Error' && ended.oomKilled(c.id);
+
+/** kubelet v1.32 kuberuntime_container.go: the runtime's own message first. */
+async function withLastWords(status: ContainerStatus, ended: EndedView): Promise<ContainerStatus> {
+  if (status.state !== 'exited') return status;
+  const reason = isOomUntold(status, ended) ? oomReason : status.reason;
+  const words = await ended.lastWords(status);
+  const message = [status.message, words].filter((text) => text !== '').join(': ');
+  return { ...status, reason, message };
+}
 
 /** The call's answer, or RuntimeError `deadlineExceeded` after `ms`: the call goes on, nobody waits for it any more. */
 export async function within<T>(clock: Clock, ms: number, what: string, call: Promise<T>): Promise<T> {
@@ -27,19 +50,20 @@ const sandboxKnown = (now: Sandbox, before: SandboxStatus | undefined): before i
   before.state === now.state &&
   (now.state !== 'ready' || before.networkMode === 'NODE' || (before.network?.ip ?? '') !== '');
 
-const containerKnown = (now: Container, before: ContainerStatus | undefined): before is ContainerStatus =>
-  before !== undefined && before.state === now.state && now.state !== 'unknown';
+const containerKnown = (now: Container, before: ContainerStatus | undefined, ended: EndedView): before is ContainerStatus =>
+  before !== undefined && before.state === now.state && now.state !== 'unknown' && !isOomUntold(before, ended);
 
 const byId = <T extends { readonly id: string }>(items: readonly T[] | undefined): Map<string, T> =>
   new Map((items ?? []).map((item) => [item.id, item]));
 
 /** Nothing of this list needs a call: `before` is the whole answer. */
-export function isKnown(pod: RuntimePod, before: RuntimePodStatus): boolean {
+export function isKnown(pod: RuntimePod, before: RuntimePodStatus, ended: EndedView): boolean {
   if (pod.sandboxes.length !== before.sandboxes.length || pod.containers.length !== before.containers.length) return false;
   const sandboxes = byId(before.sandboxes);
   const containers = byId(before.containers);
   return (
-    pod.sandboxes.every((s) => sandboxKnown(s, sandboxes.get(s.id))) && pod.containers.every((c) => containerKnown(c, containers.get(c.id)))
+    pod.sandboxes.every((s) => sandboxKnown(s, sandboxes.get(s.id))) &&
+    pod.containers.every((c) => containerKnown(c, containers.get(c.id), ended))
   );
 }
 
@@ -59,6 +83,7 @@ export async function inspectPod(
   runtime: Inspector,
   pod: RuntimePod,
   before: RuntimePodStatus | undefined,
+  ended: EndedView,
 ): Promise<{ readonly status: RuntimePodStatus; readonly seen: RuntimePod }> {
   const oldSandboxes = byId(before?.sandboxes);
   const oldContainers = byId(before?.containers);
@@ -72,7 +97,11 @@ export async function inspectPod(
     Promise.all(
       pod.containers.map((c) => {
         const old = oldContainers.get(c.id);
-        return containerKnown(c, old) ? old : runtime.containerStatus(c.id).catch(ifNotFound);
+        if (containerKnown(c, old, ended)) return old;
+        return runtime
+          .containerStatus(c.id)
+          .then((status) => withLastWords(status, ended))
+          .catch(ifNotFound);
       }),
     ),
   ]);

@@ -16,13 +16,14 @@ import type { PodUid } from '../api/objects.ts';
 import { Deadlines } from '../async/deadlines.ts';
 import type { PodCache } from '../container/cache.ts';
 import type { Runtime, RuntimeEvent } from '../container/runtime.ts';
-import type { ContainerId, RuntimePod } from '../container/words.ts';
+import type { ContainerId, ContainerStatus, RuntimePod } from '../container/words.ts';
 import { after, type Clock, type Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import { computeEvents, type PodLifecycleEvent } from './events.ts';
 import { groupPods } from './group.ts';
 import { KnownIds } from './ids.ts';
-import { inspectPod, isKnown, within } from './inspect.ts';
+import { type EndedView, inspectPod, isKnown, isOomUntold, within } from './inspect.ts';
+import { OomKills } from './oomKills.ts';
 import { StreamHealth } from './stream.ts';
 
 export interface PlegDeps {
@@ -34,6 +35,8 @@ export interface PlegDeps {
   readonly mine: (labels: Readonly<Record<string, string>>) => boolean;
   readonly emit: (e: PodLifecycleEvent) => void;
   readonly inspectTimeoutMs: number;
+  /** What an ended container said at its end; never rejects. Absent: nothing. */
+  readonly lastWords?: (status: ContainerStatus) => Promise<string>;
   /** The first list of all pods is in. */
   readonly firstListed?: () => void;
   /** The runtime could not be listed: whoever judges it may look again. */
@@ -68,6 +71,11 @@ export class Pleg {
   #seen = new Map<PodUid, RuntimePod>();
   #lines = new Map<PodUid, Line>();
   #ids = new KnownIds();
+  #oomKills = new OomKills();
+  readonly #ended: EndedView = {
+    lastWords: (status) => this.deps.lastWords?.(status) ?? Promise.resolve(''),
+    oomKilled: (id) => this.#oomKills.near(id, this.exitSeenAt(id)),
+  };
   #listed = false;
   #running = false;
   #listFails = false;
@@ -112,6 +120,7 @@ export class Pleg {
   /** The runtime saw something happen: look at the pod it belongs to. */
   onRuntimeEvent(e: RuntimeEvent): void {
     this.#stream.hear(e.containerId);
+    if (e.topic === 'oom') this.#oomKills.hear(e.containerId, this.deps.clock.monotonic());
     const uid = this.#ids.owner(e.containerId);
     if (uid !== undefined) this.look(uid);
     else if (this.#ids.wonder(e.containerId)) this.#due.setEarlier('unknown', after(this.deps.clock.monotonic(), unknownMs));
@@ -274,14 +283,16 @@ export class Pleg {
     const before = this.#records.get(uid);
     if (pod === undefined) return this.#gone(uid, line, before, at);
     const known = cache.get(uid);
-    if (!line.failed && known !== undefined && isKnown(pod, known) && computeEvents(before, pod).length === 0) {
+    if (!line.failed && known !== undefined && isKnown(pod, known, this.#ended) && computeEvents(before, pod).length === 0) {
       this.#records.set(uid, pod);
       cache.touch(uid, at);
       return;
     }
+    // the reason of an end that was told already is news of its own
+    const late = known?.containers.filter((c) => isOomUntold(c, this.#ended)) ?? [];
     let answer: Awaited<ReturnType<typeof inspectPod>>;
     try {
-      answer = await within(clock, this.deps.inspectTimeoutMs, 'the inspection of a pod', inspectPod(runtime, pod, known));
+      answer = await within(clock, this.deps.inspectTimeoutMs, 'the inspection of a pod', inspectPod(runtime, pod, known, this.#ended));
     } catch (error) {
       if (!line.failed) log.warn({ pod: `${pod.namespace}/${pod.name}`, uid, error }, 'a pod cannot be inspected');
       line.failed = true;
@@ -297,6 +308,7 @@ export class Pleg {
     line.failed = false;
     cache.set(uid, status, at);
     this.#move(uid, before, seen);
+    for (const { id } of late) this.deps.emit({ uid, type: 'ContainerChanged', id });
   }
 
   #gone(uid: PodUid, line: Line, before: RuntimePod | undefined, at: Monotonic): void {
@@ -313,7 +325,10 @@ export class Pleg {
     const events = computeEvents(before, now);
     const lost = new Set(now?.containers.filter((c) => c.state === 'unknown').map((c): string => c.id));
     for (const e of events) {
-      if (e.type === 'ContainerRemoved') this.#ids.forget(e.id);
+      if (e.type === 'ContainerRemoved') {
+        this.#ids.forget(e.id);
+        this.#oomKills.forget(e.id);
+      }
       if (e.type !== 'ContainerChanged' || lost.has(e.id)) this.deps.emit(e);
     }
   }

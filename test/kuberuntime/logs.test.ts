@@ -74,3 +74,17 @@ test('only folders that podsched made are listed; a folder of another agent stay
     assert.deepEqual((await readdir(root)).sort(), ['kube-system_dns_uid-2', 'something']);
   });
 });
+
+test('a folder that lost its mark, or was taken away under a running pod, is ours again with the next container', async () => {
+  await inFolder(async (root) => {
+    const logs = fsLogFolders(root);
+    await mkdir(join(root, 'default_web_uid-1'), { recursive: true });
+    assert.deepEqual(await logs.list(), []);
+    await logs.ensure(pod);
+    assert.deepEqual(await logs.list(), [pod]);
+    await rm(join(root, 'default_web_uid-1'), { recursive: true });
+    await logs.ensure(pod, 'c');
+    assert.deepEqual(await logs.list(), [pod]);
+    assert.deepEqual((await readdir(join(root, 'default_web_uid-1'))).sort(), ['.podsched', 'c']);
+  });
+});
