@@ -1,10 +1,13 @@
-/** The local API as the commands ask it: one GET at a time, and a clear word when nobody answers. */
+/** The local API as the commands ask it: one request at a time, and a clear word when nobody answers. */
 import { type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { configurationKeys } from '../api/configuration.ts';
 import { socketName } from '../api/configurationChecks.ts';
 import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
+import type { EphemeralContainer } from '../api/v1.ts';
+import { upgradeHeaders } from '../cri/streaming.ts';
 import type { NodeCondition } from '../operations/agentView.ts';
 import { envName, loadOptions } from '../options.ts';
 import { codeOf } from '../world/errno.ts';
@@ -20,6 +23,15 @@ export interface AgentClient {
   configuration(): Promise<Readonly<Record<string, unknown>>>;
   /** What comes under this path, as it comes. Rejects when the connection breaks before the end. */
   stream(path: string): Promise<AsyncIterable<Uint8Array>>;
+  /** A connection upgraded to a session, and what came with the answer. */
+  session(path: string): Promise<Session>;
+  /** One more container in a pod; as the agent has taken it. */
+  debug(pod: { readonly namespace: string; readonly name: string }, container: EphemeralContainer): Promise<EphemeralContainer>;
+}
+
+export interface Session {
+  readonly socket: Socket;
+  readonly head: Uint8Array;
 }
 
 const answerMs = 10_000;
@@ -56,21 +68,45 @@ export function agentClient(socket: string): AgentClient {
     conditions: () => items('/conditions'),
     configuration: async () =>
       ((await get(socket, '/configz')) as { readonly podschedconfig: Readonly<Record<string, unknown>> }).podschedconfig,
-    stream: async (path) => parts(socket, await answered(socket, path)),
+    stream: async (path) => parts(socket, await answered(socket, { path })),
+    session: async (path) => {
+      const answer = await answered(socket, { path, method: 'POST', headers: upgradeHeaders });
+      if ('head' in answer) return answer;
+      answer.destroy();
+      throw new CommandError(exitCodes.failed, `the agent on ${socket} did not open a session`);
+    },
+    debug: async ({ namespace, name }, container) => {
+      const path = `/debug/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+      const answer = await answered(socket, { path, method: 'POST', body: JSON.stringify(container) });
+      return JSON.parse(await whole(socket, answer)) as EphemeralContainer;
+    },
   };
 }
 
-const get = async (socket: string, path: string): Promise<unknown> => JSON.parse(await whole(socket, await answered(socket, path)));
+interface Asked {
+  readonly path: string;
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
 
-/** The answer with 200. An agent that starts is asked again. */
-async function answered(socket: string, path: string): Promise<IncomingMessage> {
+const get = async (socket: string, path: string): Promise<unknown> => JSON.parse(await whole(socket, await answered(socket, { path })));
+
+/** Paths whose refusals are about the thing itself, in words that need nothing before them. */
+const speaks = /^\/(containerLogs|exec|attach|debug)\//;
+
+/** The answer when it is one. An agent that starts is asked again. */
+async function answered(socket: string, asked: Asked & { readonly headers: object }): Promise<IncomingMessage | Session>;
+async function answered(socket: string, asked: Asked): Promise<IncomingMessage>;
+async function answered(socket: string, asked: Asked): Promise<IncomingMessage | Session> {
+  const { path } = asked;
   for (let waited = 0; ; waited += retryMs) {
-    const response = await ask(socket, path);
+    const response = await ask(socket, asked);
+    if ('head' in response) return response;
     const status = response.statusCode ?? 0;
-    if (status === 200) return response;
+    if (status === 200 || status === 201) return response;
     const body = await whole(socket, response);
-    // a Status of the thing itself, in words that need nothing before them
-    if (path.startsWith('/containerLogs/') && (status === 400 || status === 404))
+    if (speaks.test(path) && status >= 400 && status < 500)
       throw new CommandError(status === 404 ? exitCodes.notFound : exitCodes.failed, messageOf(body));
     if (status !== 503) throw new CommandError(exitCodes.failed, `the agent answers ${status} to ${path}: ${messageOf(body)}`);
     if (waited >= startMs) throw new CommandError(exitCodes.unreachable, `the agent on ${socket} is still starting`);
@@ -87,15 +123,19 @@ function messageOf(body: string): string {
 }
 
 /** Resolves at the head of the answer. Silence before and within an answer ends it, but within a stream. */
-function ask(socketPath: string, path: string): Promise<IncomingMessage> {
+function ask(socketPath: string, { path, method = 'GET', headers, body }: Asked): Promise<IncomingMessage | Session> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path, headers: { host: 'podsched' }, agent: false }, (response) => {
+    const asked = request({ socketPath, path, method, headers: { host: 'podsched', ...headers }, agent: false }, (response) => {
       if (response.headers['content-length'] === undefined) asked.setTimeout(0);
       resolve(response);
     });
+    asked.on('upgrade', (_, socket: Socket, head) => {
+      socket.setTimeout(0);
+      resolve({ socket, head });
+    });
     asked.setTimeout(answerMs, () => asked.destroy(new Error(`no answer within ${answerMs / 1000} s`)));
     asked.on('error', (e) => reject(unreachable(socketPath, e)));
-    asked.end();
+    asked.end(body);
   });
 }
 

@@ -1,10 +1,10 @@
 /** `logs POD`: the bytes of the log as they are when they go to a file or a pipe; on a terminal without what would steer it. */
 import { parseDuration } from '../api/quantity.ts';
 import { pickContainer } from '../operations/logTarget.ts';
-import { findPod, isTarget, knownObjects, notFoundText, parseTarget } from '../operations/target.ts';
 import { terminalFilter } from '../world/terminal.ts';
 import type { AgentClient } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
+import { askedPod, containerPath } from './pod.ts';
 
 export interface LogOptions {
   readonly namespace: string;
@@ -28,23 +28,11 @@ const usage = (text: string): CommandError => new CommandError(exitCodes.usage, 
 
 /** Ends when the log ends; with `follow` when the container does. */
 export async function logs(what: string, o: LogOptions, client: AgentClient, output: ByteOutput): Promise<number> {
-  const wanted = parseTarget(what, o.namespace);
-  if (wanted?.kind !== 'Pod') throw usage(`${JSON.stringify(what)} is no pod: NAME, or pod/NAME, is meant`);
   const query = logQuery(o);
-  const pods = await client.pods();
-  const pod = findPod(pods, wanted);
-  if (pod === undefined) {
-    const sync = await client.sync();
-    const told = sync.find((s) => isTarget(wanted, s.object));
-    if (told === undefined) throw new CommandError(exitCodes.notFound, notFoundText(wanted, knownObjects(sync, pods)));
-    throw new CommandError(
-      exitCodes.failed,
-      `pod "${wanted.name}" has not run yet (${told.reason}); podsched why ${wanted.name} says more`,
-    );
-  }
+  const { wanted, pod } = await askedPod(what, o.namespace, client);
   const picked = pickContainer(pod, o.container);
   if (!picked.ok) throw picked.code === 404 ? new CommandError(exitCodes.notFound, picked.message) : usage(picked.message);
-  const path = ['/containerLogs', ...[wanted.namespace, wanted.name, picked.value].map(encodeURIComponent)].join('/');
+  const path = containerPath('containerLogs', wanted, picked.value);
   const filter = output.isTerminal ? terminalFilter() : undefined;
   for await (const chunk of await client.stream(`${path}${query}`)) {
     await output.write(filter === undefined ? chunk : Buffer.from(filter(chunk)));

@@ -2,14 +2,17 @@
  * The commands and their help. Owns no truth: it turns arguments into one call each, and an error into one line and an exit code.
  * Door of commander. `run` is only described here; main starts it without loading this file.
  */
-import { once } from 'node:events';
 import { Command, CommanderError, Option } from 'commander';
 import { harmless } from '../world/terminal.ts';
 import { agentClient, socketPath, type WhereOptions } from './client.ts';
 import { defaultConfigFile } from './configFile.ts';
+import { byteOutput, ownConsole } from './console.ts';
+import { type DebugOptions, debug } from './debug.ts';
+import { type ExecOptions, exec } from './exec.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { get, type Output, outputs, type Printer } from './get.ts';
 import { type ByteOutput, type LogOptions, logs } from './logs.ts';
+import type { Console } from './session.ts';
 import { describe, showWhy } from './show.ts';
 import { validate } from './validate.ts';
 import { version } from './version.ts';
@@ -20,6 +23,8 @@ export interface ProgramWorld {
   readonly stdin: () => Promise<Uint8Array>;
   /** For what is no text of our own. */
   readonly bytes: ByteOutput;
+  /** The near end of sessions. */
+  readonly console: () => Console;
 }
 
 const realWorld: ProgramWorld = {
@@ -35,12 +40,8 @@ const realWorld: ProgramWorld = {
     for await (const part of process.stdin) parts.push(part as Buffer);
     return Buffer.concat(parts);
   },
-  bytes: {
-    isTerminal: process.stdout.isTTY === true,
-    write: async (bytes) => {
-      if (!process.stdout.write(bytes)) await once(process.stdout, 'drain');
-    },
-  },
+  bytes: byteOutput(process.stdout),
+  console: ownConsole,
 };
 
 /** Runs one command to its end. Never rejects: what is wrong is a line on stderr and an exit code. */
@@ -159,6 +160,47 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .option('--limit-bytes <bytes>', 'no more than so many bytes')
     .addHelpText('after', '\nExamples:\n  podsched logs web --tail 20 -f\n  podsched logs web -p         why it crashed')
     .action(async (pod: string, o: LogOptions & WhereOptions) => done(await logs(pod, o, await client(o), world.bytes)));
+
+  const session = () => ({ print, console: world.console() });
+  const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+  named(
+    program
+      .command('exec')
+      .description('run a command in a container')
+      .argument('<pod>', 'NAME, or pod/NAME')
+      .argument('[command...]', 'after --: what to run, with its arguments'),
+  )
+    .option('-c, --container <name>', 'in this container; else in the one the manifest names as default, or the first')
+    .option('-i, --stdin', 'pass standard input on')
+    .option('-t, --tty', 'with a terminal')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  podsched exec web -- ls /data\n  podsched exec -it web -c app -- sh\n\nThe exit code is that of the command.',
+    )
+    .action(async (pod: string, command: readonly string[], o: ExecOptions & WhereOptions) =>
+      done(await exec(pod, command, o, await client(o), session())),
+    );
+
+  named(
+    program
+      .command('debug')
+      .description('add a container to a running pod, to look with')
+      .argument('<pod>', 'NAME, or pod/NAME')
+      .argument('[command...]', "after --: what to run instead of the image's own"),
+  )
+    .option('--image <image>', 'image of the container')
+    .option('-c, --container <name>', 'name of the container')
+    .option('--target <container>', 'see the processes of this container')
+    .option('-i, --stdin', 'be in it: pass standard input on, see what it says')
+    .option('-t, --tty', 'with a terminal')
+    .option('--env <key=value>', 'environment variable; may be given several times', collect)
+    .addHelpText(
+      'after',
+      '\nExample:\n  podsched debug -it web --image busybox:1 --target app -- sh\n\nThe container stays in the pod until the pod ends.',
+    )
+    .action(async (pod: string, command: readonly string[], o: DebugOptions & WhereOptions) =>
+      done(await debug(pod, command, o, await client(o), session())),
+    );
 
   program
     .command('validate')

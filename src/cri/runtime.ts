@@ -16,6 +16,9 @@ import type {
   RuntimeHandler,
   RuntimeVersion,
   SandboxConfig,
+  StreamOptions,
+  Streams,
+  StreamTarget,
 } from '../container/runtime.ts';
 import { isNotFound, RuntimeError } from '../container/runtime.ts';
 import type { Container, ContainerId, ContainerStatus, Sandbox, SandboxId, SandboxStatus } from '../container/words.ts';
@@ -27,6 +30,7 @@ import * as convert from './convert.ts';
 import { watchEvents } from './events.ts';
 import { CgroupDriver, ImageService as Images, PodSandboxState, RuntimeService } from './gen/cri_pb.ts';
 import type { Shown } from './settle.ts';
+import { streamTarget } from './streaming.ts';
 
 export interface CriOptions {
   /** `unix:///run/containerd/containerd.sock`, or the path alone. */
@@ -50,7 +54,7 @@ const timeouts = (t: number) => ({ ask: Math.min(t, 10_000), list: Math.min(t, 3
 const noDeadlineMs = 2 ** 31 - 1;
 const execMarginMs = 2000;
 
-export class CriRuntime implements Runtime, ImageService {
+export class CriRuntime implements Runtime, ImageService, Streams {
   readonly #client: CriClient;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -172,6 +176,17 @@ export class CriRuntime implements Runtime, ImageService {
     const deadlineMs = timeout === 0 ? noDeadlineMs : timeout * 1000 + execMarginMs;
     const { exitCode, stdout, stderr } = await this.#client.call(RuntimeService.method.execSync, request, deadlineMs, signal, 'alone');
     return { exitCode, stdout, stderr };
+  }
+
+  async execTarget(id: ContainerId, command: readonly string[], o: StreamOptions): Promise<StreamTarget> {
+    const request = { containerId: id, cmd: [...command], ...o };
+    const { url } = await this.#client.call(RuntimeService.method.exec, request, this.#timeouts.ask);
+    return streamTarget(url);
+  }
+
+  async attachTarget(id: ContainerId, o: StreamOptions): Promise<StreamTarget> {
+    const { url } = await this.#client.call(RuntimeService.method.attach, { containerId: id, ...o }, this.#timeouts.ask);
+    return streamTarget(url);
   }
 
   async reopenLog(id: ContainerId): Promise<void> {

@@ -1,8 +1,12 @@
 /** What every window of the agent (local API, commands) looks at: answers as plain data, asked for when somebody looks. */
 import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
+import type { EphemeralContainer } from '../api/v1.ts';
+import type { StreamTarget } from '../container/runtime.ts';
+import type { DebugRequest } from './debug.ts';
 import type { LogRequest } from './logRequest.ts';
 import type { LogAnswer } from './logs.ts';
+import type { Answered, StreamRequest } from './streamRequest.ts';
 
 export interface NodeCondition {
   readonly type: string;
@@ -20,7 +24,7 @@ export interface HealthCheck {
 export interface AgentView {
   readonly nodeName: string;
   readonly version: string;
-  /** The pods as told, sorted by namespace and name. */
+  /** The pods whole: metadata, spec after defaults, status; sorted by namespace and name. */
   pods(): readonly ToldPod[];
   /** One answer for each object of each source. */
   sync(): readonly SyncStatus[];
@@ -31,6 +35,10 @@ export interface AgentView {
   health(): readonly HealthCheck[];
   /** Rejects when the runtime or the file does not answer. The signal ends the stream. */
   logs(request: LogRequest, signal: AbortSignal): Promise<LogAnswer>;
+  /** Where the runtime serves this session. Rejects when it does not answer. */
+  stream(request: StreamRequest): Promise<Answered<StreamTarget>>;
+  /** Adds an ephemeral container to a pod: on the card when it resolves, started as soon as may be. Rejects when it cannot be stored. */
+  debug(request: DebugRequest): Promise<Answered<EphemeralContainer>>;
   /** The configuration in force, by dotted path. Secrets are files, so nothing here is secret. */
   configuration(): Readonly<Record<string, unknown>>;
 }

@@ -34,7 +34,28 @@ export function pickContainer(pod: ToldPod, named: string | undefined): Picked<s
   return bad(`a container name must be specified for pod ${podName}, choose one of: [${app.join(' ')}]${inits}`);
 }
 
-const statusOf = (s: PodStatus, container: string): V1ContainerStatus | undefined =>
+/**
+ * The container a command runs in, as kubectl chooses it: the named one, the one of the annotation, the first; with what a person is told of
+ * the choice.
+ */
+export function sessionContainer(pod: ToldPod, named: string | undefined): Picked<{ readonly name: string; readonly note?: string }> {
+  if (named !== undefined) {
+    const picked = pickContainer(pod, named);
+    return picked.ok ? { ok: true, value: { name: picked.value } } : picked;
+  }
+  const { app, init, ephemeral } = names(pod);
+  const all = [...app, ...init.map((n) => `${n} (init)`), ...ephemeral.map((n) => `${n} (ephem)`)];
+  const annotated = pod.metadata.annotations?.[defaultContainer];
+  if (annotated !== undefined && [...app, ...init, ...ephemeral].includes(annotated)) return { ok: true, value: { name: annotated } };
+  const absent = annotated === undefined ? '' : `Default container name "${annotated}" not found in pod ${pod.metadata.name}\n`;
+  const [first] = app;
+  if (first === undefined) return bad(`pod ${pod.metadata.name} has no container that is known yet`);
+  const note = `${absent}${all.length > 1 ? `Defaulted container "${first}" out of: ${all.join(', ')}\n` : ''}`;
+  return { ok: true, value: { name: first, ...(note !== '' && { note }) } };
+}
+
+/** In the kubelet's order: app, init, ephemeral. */
+export const statusOf = (s: PodStatus, container: string): V1ContainerStatus | undefined =>
   [s.containerStatuses, s.initContainerStatuses, s.ephemeralContainerStatuses]
     .flatMap((list) => list ?? [])
     .find((c) => c.name === container);

@@ -11,6 +11,7 @@ import type { ToldPod, V1ContainerStatus } from '../api/status.ts';
 import type { NodeCondition } from './agentView.ts';
 import { pickContainer } from './logTarget.ts';
 import { findPod, isTarget, type Target } from './target.ts';
+import { missingObject, missingRemedy } from './whyMissing.ts';
 
 export interface WhyFacts {
   readonly pods: readonly ToldPod[];
@@ -86,10 +87,23 @@ export function why(target: Target, facts: WhyFacts): Why | undefined {
     reason,
     message,
     ...explained(reason),
+    ...waitsFor(sync, facts),
     ...(container && { container }),
     problems,
     ...(sync.nextRetrySeconds !== undefined && { nextRetrySeconds: sync.nextRetrySeconds }),
     notes: [...others, ...nodeNotes],
+  };
+}
+
+/** A container that waits for an object is told which, in place of what could be wrong with any configuration. */
+function waitsFor({ object, reason, message, desired }: SyncStatus, facts: WhyFacts): Pick<Why, 'meaning' | 'remedy'> {
+  const missing = reason === 'CreateContainerConfigError' ? missingObject(message) : undefined;
+  if (missing === undefined) return {};
+  const { kind, name, key } = missing;
+  const what = key === undefined ? `${kind} ${name}, which is not there` : `the key ${key} of ${kind} ${name}, which it does not have`;
+  return {
+    meaning: `The container's environment needs ${what}.`,
+    remedy: missingRemedy(missing, object.namespace, desired?.source ?? 'file:', facts.sync),
   };
 }
 

@@ -13,6 +13,9 @@ const words: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   404: 'NotFound',
   405: 'MethodNotAllowed',
+  409: 'Conflict',
+  413: 'RequestEntityTooLarge',
+  422: 'Invalid',
   429: 'TooManyRequests',
   500: 'InternalError',
   503: 'ServiceUnavailable',
@@ -75,16 +78,22 @@ function health(view: AgentView): Answer {
   return { code: 503, body: `${lines.join('\n')}\nhealthz check failed\n` };
 }
 
+/** What is answered elsewhere: bytes that flow, and what changes something. */
+const others = [
+  '/livez',
+  '/containerLogs/{ns}/{pod}/{container}',
+  '/exec/{ns}/{pod}/{container}',
+  '/attach/{ns}/{pod}/{container}',
+  '/debug/{ns}/{pod}',
+];
+
 /** The answer to one request. `view` is undefined while the agent starts. */
 export function answer(view: AgentView | undefined, method: string, target: string): Answer {
   const query = target.indexOf('?');
   const path = query < 0 ? target : target.slice(0, query);
   const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
   if (route === undefined && path !== '/livez') {
-    return failure(
-      404,
-      `there is no ${path.slice(0, 200)}; there are /livez, /containerLogs/{ns}/{pod}/{container}, ${Object.keys(routes).join(', ')}`,
-    );
+    return failure(404, `there is no ${path.slice(0, 200)}; there are ${[...others, ...Object.keys(routes)].join(', ')}`);
   }
   if (method !== 'GET' && method !== 'HEAD') return failure(405, `${path} is read with GET`, { allow: 'GET, HEAD' });
   // alive as soon as it answers

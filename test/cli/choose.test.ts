@@ -62,7 +62,7 @@ test('SIGHUP applies what may change while running and names what waits', () => 
     load('nodeName: b\nnodeLabels: {x: z}\nlogging: {level: debug}\nmaxPods: 5\nmqtt: {keepalive: 10s}\n'),
   );
   assert.ok(plan.ok);
-  assert.deepEqual(plan.waiting, ['nodeName', 'mqtt.keepalive']);
+  assert.deepEqual(plan.waiting, ['maxPods', 'nodeName', 'mqtt.keepalive']);
   assert.deepEqual([plan.config.nodeName, plan.config.nodeLabels, plan.config['logging.level']], ['a', { x: 'z' }, 'debug']);
   assert.equal(plan.conditions[0]?.type, 'RestartNeeded');
   assert.equal(plan.keep.file.nodeName, 'b');

@@ -8,6 +8,7 @@ import type { AgentView } from '../../src/operations/agentView.ts';
 import type { LogRequest } from '../../src/operations/logRequest.ts';
 import { startServer } from '../../src/server/server.ts';
 import { silentLog } from '../../src/world/log.ts';
+import { fakeConsole } from '../fakes/fakeConsole.ts';
 import { agentView, cs, nowMs, sync, told } from '../operations/view.ts';
 
 interface Result {
@@ -36,6 +37,7 @@ async function withAgent(view: AgentView, isTerminal: boolean, work: (run: Run) 
         env: { PODSCHED_RUN_DIR: dir },
         stdin: async () => new Uint8Array(),
         bytes: { isTerminal, write },
+        console: fakeConsole,
       });
       return { code, out: Buffer.concat(out), err };
     });

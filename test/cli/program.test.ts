@@ -9,6 +9,7 @@ import { parseDocuments } from '../../src/config/yaml.ts';
 import type { AgentView } from '../../src/operations/agentView.ts';
 import { startServer } from '../../src/server/server.ts';
 import { silentLog } from '../../src/world/log.ts';
+import { fakeConsole } from '../fakes/fakeConsole.ts';
 import { agentView, cs, event, fileStatus, nowMs, ready, sync, told, waiting } from '../operations/view.ts';
 
 interface Result {
@@ -37,6 +38,7 @@ async function command(
     },
     env: o.env ?? {},
     stdin: async () => new TextEncoder().encode(o.stdin ?? ''),
+    console: fakeConsole,
     bytes: {
       isTerminal: false,
       write: async (bytes) => {

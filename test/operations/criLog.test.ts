@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fixedTime, LogRenderer, nanosOf, parseLine, type RenderOptions } from '../../src/operations/criLog.ts';
+import { parseLine } from '../../src/container/logLine.ts';
+import { fixedTime, LogRenderer, nanosOf, type RenderOptions } from '../../src/operations/criLog.ts';
 
 const at = '2026-01-01T00:00:00.5Z';
 

@@ -183,6 +183,31 @@ test('a follower survives rotations and loses no line, not even one that is writ
     assert.equal(await f.ended, wanted);
   }));
 
+test('a follower that is several rotations behind reads every part that is left, in order', () =>
+  inFolder(async (path) => {
+    writeFileSync(`${path}.20260101-000000`, line('written before it came'));
+    writeFileSync(path, line('0'));
+    const f = await follower(path);
+    await f.until('0\n');
+    let wanted = '0\n';
+    for (let i = 1; i <= 4; i++) {
+      renameSync(path, `${path}.20260101-00000${i}`);
+      writeFileSync(path, line(`${i}`));
+      wanted += `${i}\n`;
+    }
+    await f.until(wanted);
+    // what is gone or packed was the oldest
+    for (let i = 5; i <= 7; i++) {
+      renameSync(path, `${path}.20260101-00000${i}`);
+      writeFileSync(path, line(`${i}`));
+    }
+    for (let i = 0; i <= 4; i++) rmSync(`${path}.20260101-00000${i}`);
+    renameSync(`${path}.20260101-000005`, `${path}.20260101-000005.gz`);
+    await f.until(`${wanted}5\n6\n7\n`);
+    f.die();
+    assert.equal(await f.ended, `${wanted}5\n6\n7\n`);
+  }));
+
 test('a file emptied in place is read from its start, and one whose folder goes ends with its container', () =>
   inFolder(async (path) => {
     writeFileSync(path, line('before').repeat(5));

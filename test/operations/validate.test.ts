@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references of manifests, not templates
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validateFiles } from '../../src/operations/validate.ts';
@@ -51,4 +52,20 @@ test('sysctls that a podsched.yaml among the files allows are right in the manif
   const manifest = file('web.yaml', pod('web').replace('spec:\n', sysctls));
   assert.equal(validate([manifest])[0]?.problems[0]?.path, 'spec.securityContext.sysctls[0].name');
   assert.deepEqual(validate([manifest, file('podsched.yaml', 'allowedUnsafeSysctls: [net.core.*]\n')])[0]?.problems, []);
+});
+
+test('what depends on the node is judged by its form, and a likely slip is a warning', () => {
+  const text = pod('web-${NODE.name}', 'image: busybox:${NODE.arhc}');
+  const [result] = validate([file('web.yaml', text)]);
+  assert.deepEqual([result?.problems, result?.objects], [[], ['Pod/default/web-name']]);
+  assert.deepEqual(
+    result?.warnings.map((w) => [w.path, w.nearest, w.line]),
+    [['spec.containers[0].image', '${NODE.arch}', 8]],
+  );
+  assert.match(validate([file('web.yaml', pod('web-${NODE.name'))])[0]?.problems[0]?.expected ?? '', /a } behind the name/);
+  const two = validate([file('a.yaml', pod('web-${NODE.rack}')), file('b.yaml', pod('web-${NODE.row}'))]);
+  assert.deepEqual(
+    two.flatMap((r) => r.warnings),
+    [],
+  );
 });

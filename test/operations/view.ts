@@ -106,6 +106,8 @@ export const agentView = (o: Partial<AgentView> = {}): AgentView => ({
   conditions: () => [],
   health: () => [{ name: 'runtime', ok: true, message: 'ok' }],
   logs: async () => ({ ok: false, code: 404, message: 'no logs here' }),
+  stream: async () => ({ ok: false, code: 404, message: 'no sessions here' }),
+  debug: async () => ({ ok: false, code: 404, message: 'no containers here' }),
   configuration: () => ({ runDir: '/run/podsched', staticPodPath: '/etc/podsched' }),
   ...o,
 });
