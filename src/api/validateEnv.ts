@@ -1,14 +1,16 @@
 // pure
-/** Validation of environment variables (kubelet v1.32 validateEnv, validateEnvVarValueFrom): what each may take its value from. */
+/** Validation of environments (kubelet v1.32 validateEnv, validateEnvVarValueFrom, ValidateEnvFrom): what each may take its values from. */
 
 import { itemPath } from './fieldPath.ts';
 import { wrongDivisor, wrongFieldPath, wrongFieldResource } from './fieldRefs.ts';
-import { wrongEnvName } from './names.ts';
+import { wrongDataKey, wrongEnvName, wrongSubdomain } from './names.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './objects.ts';
 import { problemIf } from './problems.ts';
 import { shown } from './scalars.ts';
-import type { EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector } from './v1.ts';
+import type { EnvFromSource, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector } from './v1.ts';
+
+const sources = ['fieldRef', 'resourceFieldRef', 'configMapKeyRef', 'secretKeyRef'];
 
 /** Every mistake of a container's env. `names`: the containers of the pod, which a resourceFieldRef may name. */
 export function validateEnv(env: readonly Partial<EnvVar>[], path: string, names: readonly string[]): Problem[] {
@@ -24,10 +26,37 @@ function validateSource(variable: Partial<EnvVar>, from: EnvVarSource, path: str
   const problems: Problem[] = [];
   const given = Object.keys(from);
   if ((variable.value ?? '') !== '') problems.push({ path, expected: 'absent: the variable has a value', got: 'set' });
-  if (given.length !== 1) problems.push({ path, expected: 'one of fieldRef and resourceFieldRef', got: given.join(' and ') || 'nothing' });
+  if (given.length !== 1) problems.push({ path, expected: `one of ${sources.join(', ')}`, got: given.join(' and ') || 'nothing' });
   if (from.fieldRef !== undefined) problems.push(...validateFieldRef(from.fieldRef, `${path}.fieldRef`));
   if (from.resourceFieldRef !== undefined) problems.push(...validateResourceRef(from.resourceFieldRef, `${path}.resourceFieldRef`, names));
+  if (from.configMapKeyRef !== undefined) problems.push(...validateKeyRef(from.configMapKeyRef, `${path}.configMapKeyRef`));
+  if (from.secretKeyRef !== undefined) problems.push(...validateKeyRef(from.secretKeyRef, `${path}.secretKeyRef`));
   return problems;
+}
+
+/** Every mistake of a container's envFrom. */
+export function validateEnvFrom(envFrom: readonly EnvFromSource[], path: string): Problem[] {
+  return envFrom.flatMap(({ prefix = '', configMapRef, secretRef }, i) => {
+    const at = itemPath(path, i);
+    const problems = prefix === '' ? [] : problemIf(wrongEnvName(prefix), `${at}.prefix`, prefix);
+    const both = configMapRef !== undefined && secretRef !== undefined;
+    if (both || (configMapRef === undefined && secretRef === undefined))
+      problems.push({ path: at, expected: 'one of configMapRef, secretRef', got: both ? 'configMapRef and secretRef' : 'neither' });
+    if (configMapRef !== undefined) problems.push(...validateRefName(configMapRef, `${at}.configMapRef`));
+    if (secretRef !== undefined) problems.push(...validateRefName(secretRef, `${at}.secretRef`));
+    return problems;
+  });
+}
+
+function validateRefName({ name = '' }: { readonly name?: string }, path: string): Problem[] {
+  if (name === '') return [{ path: `${path}.name`, expected: 'a value (it is required)', got: 'nothing' }];
+  return problemIf(wrongSubdomain(name), `${path}.name`, name);
+}
+
+function validateKeyRef(ref: { readonly name?: string; readonly key?: string }, path: string): Problem[] {
+  // without a key it was told already, as a field that is required
+  const problems = ref.key === undefined ? [] : problemIf(wrongDataKey(ref.key), `${path}.key`, ref.key);
+  return [...validateRefName(ref, path), ...problems];
 }
 
 function validateFieldRef({ apiVersion, fieldPath }: Partial<ObjectFieldSelector>, path: string): Problem[] {

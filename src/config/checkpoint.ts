@@ -73,7 +73,7 @@ export class Checkpoint {
 }
 
 /** An older copy may speak of an instance that was replaced since, and of a text that was edited since: which instance lives, the runtime knows. */
-const withoutInstance = ({ uid: _, ...entry }: Entry): Entry => entry;
+const withoutInstance = ({ uid: _, running: __, ...entry }: Entry): Entry => entry;
 
 /** Acts on all items, a few at once: a card takes several syncs together as fast as one. Rejects with the first failure. */
 export async function inGroups<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
@@ -94,12 +94,13 @@ function readEntry(value: unknown, storeKey: string): Entry {
   const wrong = (what: string): Error => new Error(`stored entry ${storeKey}: ${what}`);
   if (!isObject(value) || typeof value.key !== 'string' || typeof value.winner !== 'string') throw wrong('not an object entry');
   const list: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : [];
-  const candidates = list.map((c): Candidate => {
+  const readCandidate = (c: unknown): Candidate => {
     if (!isObject(c) || typeof c.source !== 'string' || typeof c.revision !== 'string' || !isObject(c.object))
       throw wrong('a candidate is damaged');
     const firstSeen = typeof c.firstSeen === 'string' ? c.firstSeen : '';
     return { source: c.source as Source, revision: c.revision, firstSeen, object: c.object as unknown as Candidate['object'] };
-  });
+  };
+  const candidates = list.map(readCandidate);
   const winner = candidates.find((c) => c.source === value.winner);
   if (winner === undefined) throw wrong('its winner is missing');
   if (winner.object.kind === 'Pod' && typeof value.uid !== 'string') throw wrong('it has no UID');
@@ -109,5 +110,6 @@ function readEntry(value: unknown, storeKey: string): Entry {
     since: typeof value.since === 'string' ? value.since : winner.firstSeen,
     winner: winner.source,
     candidates,
+    ...(value.running !== undefined && { running: readCandidate(value.running) }),
   };
 }

@@ -5,6 +5,7 @@
  */
 import { type DecodeOptions, decodeObject, readKey } from '../api/decode.ts';
 import { revision } from '../api/hash.ts';
+import { type NodeValues, substituteNode } from '../api/nodeValues.ts';
 import { type ApiObject, type KeyText, keyOf, keyText, type Problem } from '../api/objects.ts';
 import { inFileOrder } from '../api/problems.ts';
 import { isUnknown } from '../api/unknown.ts';
@@ -19,6 +20,11 @@ export interface DecodedObject {
   readonly warnings: readonly Problem[];
   /** The document it stands in, from 0. */
   readonly index: number;
+}
+
+export interface FileOptions extends DecodeOptions {
+  /** What `${NODE.…}` stands for. Absent: nobody knows the node, so of a value that names it only the form is judged. */
+  readonly node?: NodeValues;
 }
 
 export type RefusedReason = 'Invalid' | 'SourceUnreadable' | 'InsecurePermissions';
@@ -39,7 +45,7 @@ export interface DecodedFile {
 }
 
 /** Decodes a file. Never throws. `strict` refuses unknown fields, and files that others may write. */
-export function decodeFile(file: FileText, o: DecodeOptions): DecodedFile {
+export function decodeFile(file: FileText, o: FileOptions): DecodedFile {
   const refuse = (reason: RefusedReason, expected: string, got: string): DecodedFile => ({
     name: file.name,
     objects: [],
@@ -111,6 +117,8 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const isList = (value: unknown): value is Readonly<Record<string, unknown>> => isObject(value) && value.kind === 'List';
 const listItems = (list: Readonly<Record<string, unknown>>): readonly unknown[] => (Array.isArray(list.items) ? list.items : []);
 
+const inKey: ReadonlySet<string> = new Set(['kind', 'metadata.name', 'metadata.namespace']);
+
 class FileWork {
   hasSomething = false;
   #objects: DecodedObject[] = [];
@@ -119,7 +127,7 @@ class FileWork {
 
   constructor(
     private readonly name: string,
-    private readonly options: DecodeOptions,
+    private readonly options: FileOptions,
   ) {}
 
   problem(...problems: readonly Problem[]): void {
@@ -147,13 +155,18 @@ class FileWork {
   }
 
   #readObject(raw: unknown, document: YamlDocument, prefix: string): void {
-    const decoded = decodeObject(raw, this.options);
+    const { node } = this.options;
+    const { value, places, ...said } = substituteNode(raw, node);
+    const decoded = decodeObject(value, this.options);
     const place = (p: Problem): Problem => {
       const path = prefix === '' || p.path === '' ? prefix + p.path : `${prefix}.${p.path}`;
       return { ...p, path, file: this.name, ...document.at(path) };
     };
-    const warnings = decoded.warnings.map(place);
-    const mistakes = decoded.problems.map((p) => place(p.path === 'kind' ? namedByDocument(p, document.index) : p));
+    const unknown = new Set(said.problems.map((p) => p.path));
+    // what is wrong with a value that is not known, or not known yet, is nothing to tell
+    const judged = decoded.problems.filter((p) => !unknown.has(p.path) && (node !== undefined || !places.has(p.path)));
+    const warnings = [...decoded.warnings, ...said.doubts].map(place);
+    const mistakes = [...said.problems, ...judged].map((p) => place(p.path === 'kind' ? namedByDocument(p, document.index) : p));
     // in what is refused anyway, a misspelt field is a mistake too, and often the cause of the others
     const problems = mistakes.length === 0 ? [] : inFileOrder([...mistakes, ...warnings.filter(isUnknown)]);
     if (decoded.object !== undefined && problems.length === 0) {
@@ -166,7 +179,9 @@ class FileWork {
   }
 
   #refuse(raw: unknown, problems: readonly Problem[]): void {
-    const key = readKey(raw);
+    const { value, problems: unknown } = substituteNode(raw, this.options.node);
+    // whose name it does not know, nobody can say what it is
+    const key = unknown.some((p) => inKey.has(p.path)) ? undefined : readKey(value);
     if (key !== undefined) this.#refused.push({ key: keyText(key), problems: problems.map((p) => ({ ...p, file: this.name })) });
   }
 

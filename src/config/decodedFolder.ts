@@ -1,9 +1,8 @@
 /** What each file of the folder said when it was last read. A file with the same bytes is not decoded again; only the hash of the bytes is kept. */
 import { createHash } from 'node:crypto';
-import type { DecodeOptions } from '../api/decode.ts';
 import type { KeyText } from '../api/objects.ts';
 import type { FileText } from '../world/folder.ts';
-import { type DecodedFile, decodeFile } from './decode.ts';
+import { type DecodedFile, decodeFile, type FileOptions } from './decode.ts';
 import { configurationFile } from './names.ts';
 import type { Stretch } from './stretch.ts';
 
@@ -27,7 +26,7 @@ export class DecodedFolder {
   }
 
   /** Takes in a listing. True when anything is different from the last one. */
-  async take(files: readonly FileText[], o: DecodeOptions): Promise<boolean> {
+  async take(files: readonly FileText[], o: FileOptions): Promise<boolean> {
     let different = false;
     const next = new Map<string, { readonly of: string; readonly file: DecodedFile }>();
     for (const file of files) {

@@ -9,16 +9,18 @@
  * its identity by UID.
  */
 import type { DesiredPod, InstanceState, PodUpdate } from '../api/desired.ts';
-import { classifyEdit } from '../api/edit.ts';
+import type { EditVerdict, PodEdit } from '../api/edit.ts';
 import { toDesiredPod } from '../api/instance.ts';
-import type { ApiObject, KeyText, PodUid } from '../api/objects.ts';
+import type { NodeValues } from '../api/nodeValues.ts';
+import type { ApiObject, KeyText, PodUid, Source } from '../api/objects.ts';
 import { type Clock, toRfc3339 } from '../world/clock.ts';
 import type { FolderReader } from '../world/folder.ts';
 import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
 import { Checkpoint, type CheckpointState, inGroups } from './checkpoint.ts';
 import { DecodedFolder } from './decodedFolder.ts';
-import { type Candidate, type Entry, hasNoInstance, isSame, mergeFolder, type Wanted, winnerOf } from './merge.ts';
+import { type EditView, editOf, type JudgedEdit, judgeWanted } from './edits.ts';
+import { type Candidate, type Entry, hasNoInstance, isSame, mergeFolder, saysTheSame, visibleTo, type Wanted, winnerOf } from './merge.ts';
 import { Stretch } from './stretch.ts';
 import { ConfigTeller, type ConfigTellerDeps } from './teller.ts';
 import type { ConfigView, Told } from './view.ts';
@@ -32,11 +34,18 @@ export interface ConfigDeps extends ConfigTellerDeps {
   readonly nodeName: string;
   strict(): boolean;
   allowedUnsafeSysctls?(): readonly string[];
+  /** What `${NODE.…}` stands for. Left out: of the node only its name is known. */
+  nodeFacts?(): NodeValues;
   newUid(): PodUid;
   /** The running side of an instance, for judging an edit. */
   instanceState(uid: PodUid): InstanceState;
   /** The instance that the runtime has of a pod whose UID is not known any more; 'unknown': the runtime was not listed yet. */
   runtimeUid(key: KeyText, podHash: string): PodUid | undefined | 'unknown';
+  /**
+   * What admission says of edits, each call with all that is to be carried out or waits: by key, what is not simply carried out. Left out:
+   * every edit goes on.
+   */
+  judgeEdits?(edits: readonly PodEdit[]): ReadonlyMap<KeyText, EditVerdict>;
   emit(u: PodUpdate): void;
 }
 
@@ -49,6 +58,8 @@ export class Config {
   #entries = new Map<KeyText, Entry>();
   #desired = new Map<KeyText, DesiredPod>();
   #pending = new Map<KeyText, Pending>();
+  /** Why an accepted edit is not carried out. */
+  #blocked = new Map<KeyText, Told>();
   readonly #checkpoint: Checkpoint;
   #state: CheckpointState = 'absent';
   /**
@@ -68,12 +79,21 @@ export class Config {
   readonly #stretch: Stretch;
   readonly #folder: DecodedFolder;
   readonly #teller: ConfigTeller;
+  readonly #edits: EditView;
 
   constructor(private readonly deps: ConfigDeps) {
     this.#checkpoint = new Checkpoint(deps.store);
     this.#stretch = new Stretch(deps.clock);
     this.#folder = new DecodedFolder(this.#stretch);
     this.#teller = new ConfigTeller(deps);
+    this.#edits = {
+      entry: (key) => this.#entries.get(key),
+      desired: (key) => this.#desired.get(key),
+      desiredOf: (entry) => this.#desiredOf(entry),
+      instanceState: (uid) => deps.instanceState(uid),
+      judge: (edits) => deps.judgeEdits?.(edits) ?? new Map(),
+      breathe: () => this.#stretch.breathe(),
+    };
   }
 
   /** Reads the checkpoint, once, before anything else. What it accepted is desired again, under the same UIDs. Never rejects for bad state. */
@@ -145,6 +165,12 @@ export class Config {
     return entry === undefined ? undefined : winnerOf(entry)?.object;
   }
 
+  /** What a pod of `source` may see of it: files see files, topics see topics (behaviour 13). */
+  objectFor(key: KeyText, source: Source): ApiObject | undefined {
+    const entry = this.#entries.get(key);
+    return entry === undefined ? undefined : visibleTo(entry, source)?.object;
+  }
+
   /** Some source names it, accepted or not yet. */
   has(key: KeyText): boolean {
     return this.#entries.has(key) || this.#pending.has(key);
@@ -156,12 +182,23 @@ export class Config {
       const before = [...this.#desired.values()].find((p) => p.uid === uid);
       const entry = before === undefined ? undefined : this.#entries.get(before.key);
       if (before === undefined || entry === undefined) return;
-      const next: Entry = { ...entry, uid: this.deps.newUid(), since: this.#now() };
+      // a new instance is of what is accepted
+      const { running: _, ...accepted } = entry;
+      const next: Entry = { ...accepted, uid: this.deps.newUid(), since: this.#now() };
       await this.#checkpoint.save(next);
       const out = outcome();
+      this.#blocked.delete(next.key);
       out.REMOVE.push(before);
       this.#accept(next, this.#desiredOf(next), 'ADD', out);
       this.#emit(out);
+      this.#tell();
+    });
+  }
+
+  /** Edits that were blocked are judged again. */
+  retryBlocked(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#settleAgain((e) => e.running !== undefined);
       this.#tell();
     });
   }
@@ -186,10 +223,12 @@ export class Config {
         ? `${listing.insecure}, which strict refuses`
         : undefined;
     if (!listing.ok || this.#fault !== undefined) {
-      await this.#settleOlder();
+      await this.#settleAgain((e) => hasNoInstance(e) || e.running !== undefined);
       return this.#tell();
     }
-    const fresh = await this.#folder.take(listing.files, { strict, allowedUnsafeSysctls: this.deps.allowedUnsafeSysctls?.() ?? [] });
+    const allowedUnsafeSysctls = this.deps.allowedUnsafeSysctls?.() ?? [];
+    const node = this.deps.nodeFacts?.() ?? { name: this.deps.nodeName, labels: {} };
+    const fresh = await this.#folder.take(listing.files, { strict, allowedUnsafeSysctls, node });
     const first = !this.#read;
     if (!fresh && !first && this.#pending.size === 0) return this.#tell();
     const wanted = mergeFolder(this.#entries, this.#folder.files, this.#now());
@@ -197,6 +236,7 @@ export class Config {
       const unknown = [...this.#unknownPods(wanted)].filter((key) => !this.#begun.has(key));
       this.#adoptable = new Set([...(this.#adoptable ?? []), ...unknown]);
     }
+    this.#pending.clear();
     await this.#settle(wanted);
     this.#read = true;
     this.#settledOnce ||= this.ready();
@@ -208,12 +248,12 @@ export class Config {
     this.#tell();
   }
 
-  /** The folder says nothing: what an older copy says is all there is. */
-  async #settleOlder(): Promise<void> {
-    const older = [...this.#entries.values()].filter(hasNoInstance);
-    if (older.length === 0) return;
+  /** The folder is not asked: what was accepted before is all there is. */
+  async #settleAgain(which: (entry: Entry) => boolean): Promise<void> {
+    const again = [...this.#entries.values()].filter(which);
+    if (again.length === 0) return;
     await this.#settle(
-      older.map((entry) => {
+      again.map((entry) => {
         const winner = winnerOf(entry);
         return { key: entry.key, candidates: entry.candidates, ...(winner === undefined ? {} : { winner }) };
       }),
@@ -229,7 +269,8 @@ export class Config {
   /** Stores what is wanted, object by object; what cannot be stored stays as it was and is tried again. */
   async #settle(wanted: readonly Wanted[]): Promise<void> {
     const out = outcome();
-    this.#pending.clear();
+    for (const { key } of wanted) this.#pending.delete(key);
+    const edits = await judgeWanted(wanted, this.#edits);
     await inGroups(wanted, async (w) => {
       await this.#stretch.breathe();
       const before = this.#entries.get(w.key);
@@ -239,7 +280,7 @@ export class Config {
         return;
       }
       try {
-        await this.#settleOne(before, w, out);
+        await this.#settleOne(before, w, edits.get(w.key), out);
       } catch (e) {
         this.#pending.set(w.key, { reason: 'StoreFailed', message: describeError(e), sources: w.candidates });
         this.deps.log.error({ key: w.key, error: describeError(e) }, 'an object cannot be stored');
@@ -248,13 +289,14 @@ export class Config {
     this.#emit(out);
   }
 
-  async #settleOne(before: Entry | undefined, wanted: Wanted, out: Outcome): Promise<void> {
+  async #settleOne(before: Entry | undefined, wanted: Wanted, judged: JudgedEdit | undefined, out: Outcome): Promise<void> {
     const old = this.#desired.get(wanted.key);
     if (wanted.winner === undefined) {
       await this.#checkpoint.remove(wanted.key);
       this.#entries.delete(wanted.key);
       this.#desired.delete(wanted.key);
       this.#adoptable?.delete(wanted.key);
+      this.#blocked.delete(wanted.key);
       if (old !== undefined) out.REMOVE.push(old);
       return;
     }
@@ -267,9 +309,13 @@ export class Config {
     }
     if (before?.uid === undefined || old === undefined) return this.#settleNew(base, wanted, out);
     const same: Entry = { ...base, uid: before.uid, since: before.since };
-    const after = this.#desiredOf(same);
-    if (after === undefined) return;
-    const effect = classifyEdit(old, after, this.deps.instanceState(old.uid));
+    const edit = judged?.edit ?? editOf(wanted, this.#edits);
+    if (edit === undefined) return;
+    const verdict = edit.effect === 'none' ? undefined : judged?.verdict;
+    if (verdict?.act === 'block') return this.#block(before, wanted, same, verdict);
+    const { after } = edit;
+    const effect = verdict?.act === 'replace' ? 'replace' : edit.effect;
+    this.#blocked.delete(wanted.key);
     if (effect === 'replace') {
       const next: Entry = { ...base, uid: this.deps.newUid(), since: this.#now() };
       const desired = this.#desiredOf(next);
@@ -281,6 +327,15 @@ export class Config {
     // a shadowed file came, changed or went: nothing of the running pod is different
     if (effect === 'none' && old.source === after.source && old.revision === after.revision) this.#entries.set(same.key, same);
     else this.#accept(same, after, effect === 'update' ? 'UPDATE' : 'RECONCILE', out);
+  }
+
+  /** Accepted and not carried out: what runs goes on, and both are stored. Written only when something of it is different. */
+  async #block(before: Entry, wanted: Wanted, same: Entry, { reason, message }: Told): Promise<void> {
+    const running = before.running ?? winnerOf(before);
+    const entry: Entry = { ...same, ...(running !== undefined && { running }) };
+    if (before.running === undefined || !saysTheSame(before, wanted)) await this.#checkpoint.save(entry);
+    this.#entries.set(entry.key, entry);
+    this.#blocked.set(entry.key, { reason, message });
   }
 
   /** A pod without an instance that we know: the runtime's, when our own knowledge was lost, else a new one. */
@@ -307,9 +362,9 @@ export class Config {
   }
 
   #desiredOf(entry: Entry): DesiredPod | undefined {
-    const winner = winnerOf(entry);
-    if (winner?.object.kind !== 'Pod' || entry.uid === undefined) return undefined;
-    return toDesiredPod(winner.object, { uid: entry.uid, source: winner.source, nodeName: this.deps.nodeName, firstSeen: entry.since });
+    const runs = entry.running ?? winnerOf(entry);
+    if (runs?.object.kind !== 'Pod' || entry.uid === undefined) return undefined;
+    return toDesiredPod(runs.object, { uid: entry.uid, source: runs.source, nodeName: this.deps.nodeName, firstSeen: entry.since });
   }
 
   #accept(entry: Entry, desired: DesiredPod | undefined, op: PodUpdate['op'], out: Outcome): void {
@@ -334,7 +389,7 @@ export class Config {
       ...(this.#insecure === undefined ? {} : { insecure: this.#insecure }),
       ...(this.#degraded === undefined ? {} : { degraded: this.#degraded }),
     };
-    this.#teller.update({ entries: this.#entries, files: this.#folder.files, pending: this.#pending, folder });
+    this.#teller.update({ entries: this.#entries, files: this.#folder.files, pending: this.#pending, blocked: this.#blocked, folder });
   }
 }
 

@@ -27,6 +27,8 @@ export interface Entry {
   readonly since: string;
   readonly winner: Source;
   readonly candidates: readonly Candidate[];
+  /** What runs, where it is another than the winner: the edit is blocked, and this goes on. */
+  readonly running?: Candidate;
 }
 
 /** What an object should become; without candidates it goes. */
@@ -39,6 +41,14 @@ export interface Wanted {
 export const fileSource = (name: string): Source => `file:${name}`;
 export const fileOf = (source: Source): string | undefined => (source.startsWith('file:') ? source.slice(5) : undefined);
 export const winnerOf = (entry: Entry): Candidate | undefined => entry.candidates.find((c) => c.source === entry.winner);
+
+/** The strongest candidate of the same kind of source as `source`: the winner if it is one. */
+export function visibleTo(entry: Entry, source: Source): Candidate | undefined {
+  const isFile = fileOf(source) !== undefined;
+  const sameKind = (c: Candidate): boolean => (fileOf(c.source) !== undefined) === isFile;
+  const winner = winnerOf(entry);
+  return winner !== undefined && sameKind(winner) ? winner : [...entry.candidates].sort(bySource).find(sameKind);
+}
 
 /** Precedence of sources: a lower number wins over a higher one. */
 function rankOf(source: Source): number {
@@ -86,7 +96,12 @@ export const hasNoInstance = (entry: Entry): boolean => entry.uid === undefined 
 /** Whether the checkpoint already says what is wanted. */
 export function isSame(entry: Entry | undefined, wanted: Wanted): boolean {
   if (entry === undefined) return wanted.winner === undefined;
-  if (hasNoInstance(entry)) return false;
+  if (hasNoInstance(entry) || entry.running !== undefined) return false;
+  return saysTheSame(entry, wanted);
+}
+
+/** The same winner and the same candidates, whatever runs. */
+export function saysTheSame(entry: Entry, wanted: Pick<Wanted, 'candidates'> & { readonly winner?: Pick<Candidate, 'source'> }): boolean {
   if (entry.winner !== wanted.winner?.source || entry.candidates.length !== wanted.candidates.length) return false;
   return entry.candidates.every((c, i) => c.source === wanted.candidates[i]?.source && c.revision === wanted.candidates[i]?.revision);
 }

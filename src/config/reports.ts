@@ -46,6 +46,8 @@ export function computeReports(view: ConfigView): Map<string, ConfigEvent> {
     // RuntimeDown is the node's own trouble, told as its condition; and for a moment it is so at every start
     if (object.pending !== undefined && object.pending.reason !== 'RuntimeDown')
       add(`pending ${object.key}`, splitKey(object.key), object.pending.reason, object.pending.message);
+    if (object.blockedEdit !== undefined)
+      add(`blocked ${object.key}`, splitKey(object.key), 'UpdateBlocked', `${object.blockedEdit.reason}: ${object.blockedEdit.message}`);
   }
   for (const { file, problems, warnings } of view.files) {
     const mistakes = problems.filter((p) => p.expected !== shadowedExpectation);

@@ -30,6 +30,8 @@ export interface ObjectView {
   readonly uid?: PodUid;
   /** Wanted, and held back. */
   readonly pending?: Told;
+  /** Accepted, and what ran before goes on, since there is no room for it. */
+  readonly blockedEdit?: Told;
   readonly sources: readonly SourceView[];
 }
 
@@ -61,6 +63,8 @@ export interface ViewInput {
   readonly files: readonly DecodedFile[];
   /** Candidates that are not accepted yet, and why. */
   readonly pending: ReadonlyMap<KeyText, Told & { readonly sources: readonly { readonly source: Source; readonly revision: string }[] }>;
+  /** Why what is accepted is not what runs. */
+  readonly blocked: ReadonlyMap<KeyText, Told>;
   readonly folder: FolderView;
 }
 
@@ -108,6 +112,7 @@ function refusals(input: ViewInput): ReadonlyMap<KeyText, Refusals> {
 function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsOf: (source: Source) => readonly Problem[]): ObjectView {
   const entry = input.entries.get(key);
   const pending = input.pending.get(key);
+  const blocked = input.blocked.get(key);
   const winner = entry === undefined ? undefined : winnerOf(entry);
   const revisions = new Map<Source, string>(entry?.candidates.map((c) => [c.source, c.revision]));
   for (const { source, revision } of pending?.sources ?? []) revisions.set(source, revision);
@@ -124,6 +129,7 @@ function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsO
     if (winner !== undefined && source !== winner.source) {
       return { ...base, phase: 'Shadowed', reason: 'Shadowed', message: `${winner.source} has the same object and goes on` };
     }
+    if (blocked !== undefined) return { ...base, phase: 'Waiting', ...blocked };
     const unheeded = base.warnings.some((w) => w.path !== '');
     return { ...base, phase: 'Accepted', reason: unheeded ? 'FieldsWithoutEffect' : 'Accepted', message: '' };
   });
@@ -133,6 +139,7 @@ function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsO
     ...(winner === undefined ? {} : { winner: { source: winner.source, revision: winner.revision } }),
     ...(entry?.uid === undefined ? {} : { uid: entry.uid }),
     ...(pending === undefined ? {} : { pending: { reason: pending.reason, message: pending.message } }),
+    ...(blocked === undefined ? {} : { blockedEdit: blocked }),
     sources,
   };
 }

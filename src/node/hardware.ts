@@ -25,6 +25,12 @@ export async function readHardware(roots: HardwareRoots): Promise<Hardware> {
   };
 }
 
+/** The board by its device tree's name, as `Raspberry Pi 4 Model B Rev 1.4`; undefined: the machine does not say. */
+export async function readModel({ proc }: Pick<HardwareRoots, 'proc'>): Promise<string | undefined> {
+  const model = (await text(join(proc, 'device-tree/model'))).replaceAll('\0', '').trim();
+  return model === '' ? undefined : model;
+}
+
 async function readSerial(path: string): Promise<string | undefined> {
   // a device tree string ends with a zero byte; some boards have only zeros in it
   const serial = (await text(path)).replaceAll('\0', '').trim();

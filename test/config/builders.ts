@@ -1,5 +1,7 @@
 /** A folder, a world and short manifests for the tests of this room. */
 import type { InstanceState, PodUpdate } from '../../src/api/desired.ts';
+import type { EditVerdict } from '../../src/api/edit.ts';
+import type { NodeValues } from '../../src/api/nodeValues.ts';
 import type { KeyText, PodUid } from '../../src/api/objects.ts';
 import { Config } from '../../src/config/manager.ts';
 import type { ConfigEvent } from '../../src/config/reports.ts';
@@ -95,7 +97,12 @@ export interface Rig {
   states: Map<PodUid, Partial<InstanceState>>;
   runtime: Map<string, PodUid> | 'unknown';
   strict: boolean;
+  node: NodeValues;
   readonly asked: KeyText[];
+  /** What admission says of edits, by pod name. */
+  readonly verdicts: Map<string, EditVerdict>;
+  /** What it was asked, by call: `update web`. */
+  readonly judged: string[][];
   /** The agent starts again on the same card and folder. */
   restart(store?: Store): Promise<Rig>;
 }
@@ -119,7 +126,10 @@ export function rig(o: { folder?: FakeFolder; store?: CountingStore } = {}): Rig
     states: new Map(),
     runtime: new Map(),
     strict: false,
+    node: { name: 'pi', labels: {} },
     asked: [],
+    verdicts: new Map(),
+    judged: [],
     take: () => {
       const lines = updates.slice(taken).flatMap((u) => u.pods.map((p) => `${u.op} ${p.name} ${p.uid}`));
       taken = updates.length;
@@ -138,11 +148,21 @@ export function rig(o: { folder?: FakeFolder; store?: CountingStore } = {}): Rig
     folder,
     nodeName: 'pi',
     strict: () => r.strict,
+    nodeFacts: () => r.node,
     newUid: () => `u${++uids}` as PodUid,
     instanceState: (uid) => ({ ...calm, ...r.states.get(uid) }),
     runtimeUid: (key) => {
       r.asked.push(key);
       return r.runtime === 'unknown' ? 'unknown' : r.runtime.get(key);
+    },
+    judgeEdits: (edits) => {
+      r.judged.push(edits.map((e) => `${e.effect} ${e.after.name}`));
+      return new Map(
+        edits.flatMap(({ after }) => {
+          const verdict = r.verdicts.get(after.name);
+          return verdict === undefined ? [] : [[after.key, verdict] as const];
+        }),
+      );
     },
     emit: (u) => updates.push(u),
     changed: (keys) => r.changed.push(keys),
