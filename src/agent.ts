@@ -3,10 +3,12 @@
  * again. Owns only what it opened. Stopping the agent stops no pod.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
-import { arch, cpus, release, totalmem } from 'node:os';
+import { cpus, release, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { hostSockets } from './admission/hostSockets.ts';
+import { readNode } from './agentNode.ts';
 import type { PodschedConfiguration } from './api/configuration.ts';
 import type { PodUid } from './api/objects.ts';
 import { expirySeconds, maxRetainedBytes } from './api/topics.ts';
@@ -16,19 +18,27 @@ import { BrokerSession } from './broker/session.ts';
 import { FsFolderReader } from './config/folderReader.ts';
 import { isNotFound } from './container/runtime.ts';
 import type { ContainerId } from './container/words.ts';
+import { checkHealth } from './cri/health.ts';
 import { CriRuntime } from './cri/runtime.ts';
 import { Kubelet } from './kubelet.ts';
+import { podDns } from './kuberuntime/dns.ts';
+import { lastWords } from './kuberuntime/lastWords.ts';
+import { LogRotation } from './kuberuntime/logRotation.ts';
 import { fsLogFolders } from './kuberuntime/logs.ts';
 import { hostIps } from './node/addresses.ts';
+import { readHostDns, watchHostDns } from './node/hostDns.ts';
 import { loadIdentity } from './node/identity.ts';
 import { nodeObject } from './node/info.ts';
-import { parseResolvConf } from './node/resolvConf.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
+import { addEphemeral } from './operations/debug.ts';
 import { openLogs } from './operations/logs.ts';
+import { openStream } from './operations/stream.ts';
 import { startServer } from './server/server.ts';
 import { FileStore } from './store/fileStore.ts';
+import { VolumeManager } from './volumes/manager.ts';
+import { systemMounter } from './volumes/mount.ts';
 import { systemClock } from './world/clock.ts';
-import type { Log } from './world/log.ts';
+import { describeError, type Log } from './world/log.ts';
 
 export interface AgentOptions {
   readonly config: PodschedConfiguration;
@@ -45,8 +55,6 @@ export interface RunningAgent {
   /** `offline` is said; pods keep running. */
   stop(): Promise<void>;
 }
-
-const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm' };
 
 /** Rejects with AlreadyRunning when another agent answers on the socket, and when a store or the embedded broker cannot be opened. */
 export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
@@ -106,6 +114,34 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     },
   });
 
+  const node = await readNode({
+    nodeName: identity.nodeName,
+    maxPods: config.maxPods,
+    podLogsDir: config.podLogsDir,
+    labels: () => config.nodeLabels,
+  });
+  const hostDns = () => readHostDns(config.resolvConf);
+  const volumes = new VolumeManager({
+    clock,
+    log,
+    podsDir: join(config.stateDir, 'pods'),
+    mounter: systemMounter,
+    nodeMemoryBytes: totalmem(),
+    dnsOf: ({ pod }) => podDns(pod, { hostDns: hostDns(), clusterDns: config.clusterDNS, clusterDomain: config.clusterDomain }).dns,
+    hostsFile: '/etc/hosts',
+    clusterDomain: config.clusterDomain,
+    recursiveReadOnly: (handler) => kubelet.recursiveReadOnly(handler),
+    seLinux: () => existsSync('/sys/fs/selinux/enforce'),
+  });
+  watchHostDns(config.resolvConf, { clock, onChange: () => void volumes.resolvChanged() }, stop.signal);
+  const logRotation = new LogRotation({
+    clock,
+    log,
+    runtime,
+    maxSizeBytes: () => config.containerLogMaxSize,
+    maxFiles: () => config.containerLogMaxFiles,
+    containers: () => kubelet.containers(),
+  });
   const folder = new FsFolderReader(config.staticPodPath, { clock, pollMs: () => config.fileCheckFrequency });
   const kubelet = new Kubelet(
     {
@@ -117,6 +153,10 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       stateStore,
       runStore,
       logFolders: fsLogFolders(config.podLogsDir),
+      volumes,
+      grpcCheck: (check) => checkHealth(clock, check),
+      lastWords,
+      podNews: () => logRotation.look(),
       broker: {
         tell: (topic, payload, { expirySeconds }) => session.tell(topic, payload, { qos: 1, expirySeconds }),
         send: (topic, payload, { expirySeconds }) => session.send(topic, payload, { qos: 1, expirySeconds }),
@@ -128,12 +168,15 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       bootId: identity.bootId,
       boot: () => identity.boot(),
       seq,
-      hostDns: () => parseResolvConf(readText(config.resolvConf)),
+      hostDns,
       hostIps,
       nodeMemoryBytes: totalmem(),
+      hugepageSizes: node.hugepageSizes,
       thermalThrottlePaths: [],
       nodeCpus: cpus().length,
-      nodeStorageBytes: () => storageBytes(config.podLogsDir),
+      nodeStorageBytes: node.storageBytes,
+      nodeFacts: node.facts,
+      hostSockets: () => hostSockets('/proc'),
       conditionsChanged: () => tellInfo(),
     },
     {
@@ -151,6 +194,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       clusterDomain: config.clusterDomain,
       seccompDefault: config.seccompDefault,
       seccompFolder: join(config.stateDir, 'seccomp'),
+      probeScale: config.probeScale,
+      nodeValues: node.values,
     },
   );
 
@@ -174,30 +219,30 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
 
   const tellInfo = (): void => {
     const { runtimeState } = kubelet;
-    const node = nodeObject({
+    const info = nodeObject({
       name: identity.nodeName,
       labels: config.nodeLabels,
       machine: identity.machine,
       bootId: identity.bootId,
       agentVersion: version,
-      architecture: architectures[arch()] ?? arch(),
+      architecture: node.architecture,
       kernelVersion: release(),
       runtimeVersion: runtimeState.runtimeVersion() === '' ? '' : `${runtimeState.runtimeName()}://${runtimeState.runtimeVersion()}`,
       addresses: hostIps(),
       conditions: conditions(),
     });
-    const text = JSON.stringify(node);
+    const text = JSON.stringify(info);
     if (text === toldInfo) return;
     toldInfo = text;
     const annotations = { 'podsched.dev/boot': String(identity.boot()), 'podsched.dev/seq': String(seq()) };
-    const payload = JSON.stringify({ ...node, metadata: { ...node.metadata, annotations } });
+    const payload = JSON.stringify({ ...info, metadata: { ...info.metadata, annotations } });
     session.tell(session.topics.info, payload, { qos: 1, expirySeconds: expirySeconds.info });
   };
 
   view = {
     nodeName: identity.nodeName,
     version,
-    pods: () => kubelet.status.told(),
+    pods: () => kubelet.status.whole(),
     sync: () => kubelet.status.sync(),
     files: () => kubelet.status.files(),
     events: (filter) => kubelet.events.list(filter),
@@ -222,6 +267,13 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
             (e) => (isNotFound(e) ? undefined : Promise.reject(e)),
           ),
       }),
+    stream: (request) => openStream(request, { pods: () => kubelet.status.whole(), runtime }),
+    debug: (request) =>
+      addEphemeral(request, {
+        pods: () => kubelet.status.told(),
+        desired: (uid) => kubelet.pods.get(uid),
+        add: (uid, container) => kubelet.podSide.addEphemeral(uid, container),
+      }),
     configuration: () => config,
   };
 
@@ -229,6 +281,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   if (servers.length === 0) await identity.adoptBoot(undefined);
   const running = session.run(stop.signal);
   await kubelet.start();
+  const rotating = logRotation.run(stop.signal);
   tellInfo();
 
   return {
@@ -236,13 +289,16 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     reload: (next, conditionsNow) => {
       config = next;
       startConditions = conditionsNow;
+      // labels may be others
+      kubelet.admission.again();
+      kubelet.config.readFolder().catch((e) => log.warn({ error: describeError(e) }, 'reading the manifests failed'));
       tellInfo();
     },
     stop: async () => {
       await kubelet.stop();
       await session.stop();
       stop.abort();
-      await running;
+      await Promise.all([running, rotating]);
       runtime.close();
       await embedded?.close();
       await server.close();
@@ -284,21 +340,3 @@ const trimEnd = (bytes: Uint8Array): Uint8Array => {
   while (end > 0 && (bytes[end - 1] === 10 || bytes[end - 1] === 13)) end--;
   return bytes.subarray(0, end);
 };
-
-/** Of the file system of `path`; 0 when it cannot be asked. */
-function storageBytes(path: string): number {
-  try {
-    const { blocks, bsize } = statfsSync(path);
-    return blocks * bsize;
-  } catch {
-    return 0;
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return ''; // a host without resolv.conf has no servers to hand on
-  }
-}

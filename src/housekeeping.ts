@@ -27,6 +27,9 @@ export interface HousekeepingDeps {
   readonly report: (e: unknown) => void;
 }
 
+const lives = (p: RuntimePod): boolean =>
+  p.sandboxes.some((s) => s.state === 'ready') || p.containers.some((c) => c.state === 'running' || c.state === 'unknown');
+
 export class Housekeeping {
   #collecting = false;
 
@@ -43,17 +46,11 @@ export class Housekeeping {
     for (const pod of desired) {
       if (!working.has(pod.uid) && !deps.isRefused(pod.uid)) deps.workers.updatePod({ type: 'create', pod });
     }
-    for (const runtimePod of deps.runtimePods()) {
-      if (working.has(runtimePod.uid) || wanted.has(runtimePod.uid)) continue;
-      // an orphan that has ended already is garbage, not a pod to end
-      if (
-        runtimePod.sandboxes.some((s) => s.state === 'ready') ||
-        runtimePod.containers.some((c) => c.state === 'running' || c.state === 'unknown')
-      ) {
-        deps.workers.updatePod({ type: 'kill', runtimePod, reason: 'nobody wants it' });
-      }
-    }
-    const known = new Set([...wanted, ...working.keys()]);
+    // an orphan that has ended already is garbage, not a pod to end
+    const orphans = deps.runtimePods().filter((p) => !working.has(p.uid) && !wanted.has(p.uid) && lives(p));
+    for (const runtimePod of orphans) deps.workers.updatePod({ type: 'kill', runtimePod, reason: 'nobody wants it' });
+    // what an orphan has of the node is its own until it has ended
+    const known = new Set([...wanted, ...working.keys(), ...orphans.map((p) => p.uid)]);
     deps.retain(known);
     deps.collectBackoff();
     if (this.#collecting) return;

@@ -1,5 +1,5 @@
 /**
- * Which instances there are: desired ones and those still ending, what was told of each in this run, who was refused, who waits until when.
+ * Which instances there are: desired ones and those still ending, what was told of each in this run, who waits until when.
  * The loop's memory between an update and the end of what it began; decides nothing, and forgets an instance when its worker has ended.
  */
 import type { DesiredPod } from './api/desired.ts';
@@ -12,7 +12,6 @@ interface Instance {
   readonly desired: DesiredPod;
   /** Its status was told in this run. */
   told: boolean;
-  refused: boolean;
   /** The end of what it waits for: a back-off, a deadline. */
   retryAt: Monotonic | undefined;
 }
@@ -28,7 +27,7 @@ export class Instances {
   set(pod: DesiredPod): void {
     this.pods.set(pod);
     const before = this.#known.get(pod.uid);
-    this.#known.set(pod.uid, { told: false, refused: false, retryAt: undefined, ...before, desired: pod });
+    this.#known.set(pod.uid, { told: false, retryAt: undefined, ...before, desired: pod });
   }
 
   /** No longer desired; it may still be ending. */
@@ -36,7 +35,6 @@ export class Instances {
     this.pods.remove(uid);
     const instance = this.#known.get(uid);
     if (instance === undefined) return;
-    instance.refused = false;
     instance.retryAt = undefined;
   }
 
@@ -60,6 +58,10 @@ export class Instances {
     return [...this.#known.keys()];
   }
 
+  list(): DesiredPod[] {
+    return [...this.#known.values()].map((i) => i.desired);
+  }
+
   keys(): KeyText[] {
     return [...this.#known.values()].map((i) => i.desired.key);
   }
@@ -74,15 +76,6 @@ export class Instances {
 
   wasTold(uid: PodUid): boolean {
     return this.#known.get(uid)?.told === true;
-  }
-
-  refuse(uid: PodUid): void {
-    const instance = this.#known.get(uid);
-    if (instance !== undefined) instance.refused = true;
-  }
-
-  isRefused(uid: PodUid): boolean {
-    return this.#known.get(uid)?.refused === true;
   }
 
   /** `ms` from now something it waits for ends; undefined: it waits for nothing. */

@@ -2,18 +2,25 @@
  * The wiring: the only file in which managers meet. It builds them around a world (real or fake) and hands each the functions it asks for.
  * Owns the mailbox and which instances are known; decides nothing.
  */
+import type { Admission } from './admission/manager.ts';
 import type { DesiredPod } from './api/desired.ts';
-import type { PodUid } from './api/objects.ts';
+import { keyText, type PodUid } from './api/objects.ts';
+import { usersOf } from './api/references.ts';
 import type { PodStatus } from './api/status.ts';
 import { Mailbox } from './async/mailbox.ts';
 import { Config } from './config/manager.ts';
 import { PodCache } from './container/cache.ts';
 import { labels } from './container/words.ts';
 import { Instances } from './instances.ts';
+import { buildAdmission } from './kubeletAdmission.ts';
+import { PodSide } from './kubeletPods.ts';
 import { RuntimeSide } from './kubeletRuntime.ts';
 import { StatusSide } from './kubeletStatus.ts';
+import { TellSide } from './kubeletTelling.ts';
 import { Upkeep } from './kubeletUpkeep.ts';
-import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
+import { configWorld, type KubeletSettings, type KubeletWorld } from './kubeletWorld.ts';
+import type { ObjectLookup } from './kuberuntime/envObjects.ts';
+import type { LoggedContainer } from './kuberuntime/logFolder.ts';
 import { RuntimeState } from './node/runtimeState.ts';
 import { adoptableUid, isAlive, predecessorsOf } from './pleg/adoption.ts';
 import { followEvents } from './pleg/follow.ts';
@@ -26,9 +33,7 @@ import { PodSync } from './podsync.ts';
 import type { EventRecorder } from './status/events.ts';
 import { rejectedPodStatus } from './status/generate.ts';
 import type { StatusManager } from './status/manager.ts';
-import type { LivePod } from './status/sync.ts';
 import { type SyncEvent, SyncLoop } from './syncloop.ts';
-import { Telling } from './telling.ts';
 import { toRfc3339 } from './world/clock.ts';
 import { describeError } from './world/log.ts';
 
@@ -43,6 +48,8 @@ export class Kubelet {
   readonly workers: PodWorkers;
   readonly runtimeState: RuntimeState;
   readonly pods = new PodManager();
+  readonly podSide: PodSide;
+  readonly admission: Admission;
 
   #instances: Instances;
   #mailbox = new Mailbox<SyncEvent>();
@@ -53,8 +60,7 @@ export class Kubelet {
   #upkeep: Upkeep;
   #loop: SyncLoop;
   #podSync: PodSync;
-  #telling: Telling;
-  #ready = false;
+  #telling: TellSide;
   #stop = new AbortController();
   #running: Promise<unknown>[] = [];
 
@@ -65,8 +71,22 @@ export class Kubelet {
     const { clock, log, runtime } = world;
     this.#instances = new Instances(clock, this.pods);
 
+    this.podSide = new PodSide(world, settings, {
+      statusOf: (uid) => this.#cache.get(uid),
+      event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
+      changed: (uid) => this.#probed(uid),
+      added: (uid) => {
+        const pod = this.pods.get(uid);
+        if (pod !== undefined) this.#setDesired(pod);
+        this.#mailbox.push({ from: 'sync', uids: [uid] });
+      },
+      known: () => this.#instances.list(),
+    });
     this.#status = new StatusSide(world, settings, {
       known: (uid) => this.#instances.get(uid),
+      probes: (desired) => this.podSide.probes.view(desired),
+      objects: this.#objects,
+      recursiveReadOnly: (handler) => this.recursiveReadOnly(handler),
       runtimeName: () => this.runtimeState.runtimeName(),
     });
     this.status = this.#status.manager;
@@ -80,32 +100,42 @@ export class Kubelet {
       runtime,
       cache: this.#cache,
       mine: this.#mine,
-      emit: (event) => this.#mailbox.push({ from: 'pleg', event }),
+      emit: (event) => {
+        this.#mailbox.push({ from: 'pleg', event });
+        this.podSide.look(event.uid);
+      },
+      lastWords: world.lastWords,
       inspectTimeoutMs,
       firstListed: () => this.#firstListed(),
       listFailed: () => this.#suspect(false),
     });
+    this.admission = buildAdmission(world, {
+      config: () => this.config,
+      pleg: () => this.pleg,
+      workers: () => this.workers,
+      pods: this.pods,
+      instances: this.#instances,
+      completions: () => this.#completions,
+      status: () => this.status,
+      reject: (pod, reason, message) => this.#reject(pod, reason, message),
+    });
     this.config = new Config({
-      clock,
-      log,
-      store: world.stateStore,
-      folder: world.folder,
-      nodeName: settings.nodeName,
-      strict: settings.strict,
-      allowedUnsafeSysctls: () => settings.allowedUnsafeSysctls ?? [],
-      newUid: world.newUid,
+      ...configWorld(world, settings),
       instanceState: (uid) =>
         instanceState(this.pods.get(uid), this.#cache.get(uid), {
           worker: this.workers.state(uid),
           completed: this.#completions.has(this.pods.get(uid)),
         }),
       runtimeUid: (key, podHash) => (this.pleg.listed() ? adoptableUid(this.pleg.pods(), key, podHash) : 'unknown'),
+      judgeEdits: (edits) => this.admission.judgeEdits(edits),
       emit: (update) => this.#mailbox.push({ from: 'config', update }),
       changed: (keys) => {
         this.#telling.mark(keys);
+        const users = usersOf(keys, this.pods.list());
+        if (users.length > 0) this.#mailbox.push({ from: 'sync', uids: users });
         this.#telling.markFiles();
         world.conditionsChanged();
-        this.#checkReady();
+        this.#telling.checkReady();
       },
       event: ({ type, reason, message, object }) => this.events.event(object, type, reason, message),
     });
@@ -114,6 +144,9 @@ export class Kubelet {
       exitSeenAt: (id) => this.pleg.exitSeenAt(id),
       acted: (uid, id) => this.pleg.expectEvent(id, uid),
       desired: (uid) => this.pods.get(uid),
+      liveness: (id) => this.podSide.probes.liveness(id),
+      startup: (id) => this.podSide.probes.startup(id),
+      objects: this.#objects,
       mine: this.#mine,
     });
     this.#podSync = new PodSync({
@@ -138,6 +171,8 @@ export class Kubelet {
         syncPod: (desired, status, signal) => this.#runtime.syncPod(desired, status, signal),
         killPod: (target, status, grace) => this.#runtime.manager.killPod(target, status, grace),
       },
+      volumes: world.volumes,
+      probes: this.podSide.probes,
       newerStatus: (uid, signal) => this.#cache.getNewerThan(uid, this.#cache.stamp(), signal),
       networkError: () => this.runtimeState.networkError(),
       runtimeUp: () => this.runtimeState.down() === undefined,
@@ -151,7 +186,11 @@ export class Kubelet {
       syncPod: (desired, status, signal) => this.#syncPod(desired, status, signal),
       syncTerminatingPod: (desired, status, kill, signal) => this.#podSync.syncTerminatingPod(desired, status, kill, signal),
       syncTerminatingRuntimePod: (pod) => this.#podSync.syncTerminatingRuntimePod(pod),
-      syncTerminatedPod: (desired, status) => this.#podSync.syncTerminatedPod(desired, status),
+      syncTerminatedPod: async (desired, status) => {
+        const outcome = await this.#podSync.syncTerminatedPod(desired, status);
+        this.admission.again(); // what it had is free, also when it is still wanted
+        return outcome;
+      },
       effectivePod: (uid) => this.pods.get(uid),
       unreadable: (desired, error) =>
         this.#status.event(desired, undefined, 'Warning', 'FailedSync', `error determining status: ${describeError(error)}`),
@@ -167,18 +206,24 @@ export class Kubelet {
       workers: this.workers,
       pods: this.pods,
       instances: this.#instances,
+      isAdmitted: (uid) => this.admission.isAdmitted(uid),
       completions: this.#completions,
       runtime: this.#runtime,
-      retain: (known) => this.status.removeOrphans(known),
+      retain: (known) => {
+        this.status.removeOrphans(known);
+        this.podSide.retain(known);
+      },
       due: () => this.#mailbox.push({ from: 'housekeeping' }),
     });
-    this.#telling = new Telling({
-      view: () => this.config.view(),
-      instance: (key) => this.#instances.byKey(key),
-      live: (pod) => this.#live(pod),
-      isUnseen: (pod) => !this.runtimeState.asked || (this.runtimeState.down() === undefined && this.#isUnseen(pod)),
-      setSync: (key, body) => this.status.setSync(key, body),
-      setFile: (file, body) => this.status.setFile(file, body),
+    this.#telling = new TellSide(world, {
+      config: this.config,
+      pleg: this.pleg,
+      workers: this.workers,
+      instances: this.#instances,
+      status: this.status,
+      runtimeState: this.runtimeState,
+      statusOf: (uid) => this.#cache.get(uid),
+      settled: () => this.#upkeep.settled(),
     });
     this.#loop = new SyncLoop({
       log,
@@ -188,14 +233,16 @@ export class Kubelet {
         get: (uid) => this.#instances.get(uid),
       },
       workers: {
-        updatePod: (update) => {
+        updatePod: (given) => {
+          const update = given.pod === undefined ? given : { ...given, pod: this.podSide.ephemeral.applied(given.pod) };
           this.workers.updatePod(update);
           if (update.pod === undefined) return;
+          if (update.type === 'update') this.admission.again();
           this.#telling.mark([update.pod.key]);
           if (update.type === 'update' && this.workers.isTerminationRequested(update.pod.uid)) this.#renewIfEdited(update.pod.uid);
         },
       },
-      admit: () => ({ admit: true }),
+      admit: (pod) => this.admission.admit(pod),
       reject: (pod, reason, message) => this.#reject(pod, reason, message),
       cleanUpContainers: (uid) => this.#upkeep.cleanUp(uid),
       finished: (uid) => this.#finished(uid),
@@ -208,7 +255,7 @@ export class Kubelet {
   async start(): Promise<void> {
     const { signal } = this.#stop;
     const { clock, log, runtime } = this.world;
-    await Promise.all([this.#status.load(), this.#completions.load(), this.#runtime.load()]);
+    await Promise.all([this.#status.load(), this.#completions.load(), this.#runtime.load(), this.podSide.load()]);
     await this.config.load();
     this.#telling.mark(this.#instances.keys());
     this.#running = [
@@ -225,12 +272,27 @@ export class Kubelet {
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#upkeep.stop();
+    this.admission.stop();
     const over = new AbortController();
     const patience = this.world.clock.sleep(stopMs, over.signal).catch(() => {}); // all ended in time
     await Promise.race([Promise.all([this.workers.stop(), Promise.allSettled(this.#running)]), patience]);
     over.abort();
-    await this.#status.stop();
+    await Promise.all([this.#status.stop(), this.podSide.stop()]);
   }
+
+  /** All containers of our pods that the runtime has, as it last showed them. */
+  containers(): LoggedContainer[] {
+    return this.pleg
+      .pods()
+      .flatMap(({ uid }) => (this.#cache.get(uid)?.containers ?? []).map((c) => ({ ...c, uid, running: c.state === 'running' })));
+  }
+
+  /** Whether a handler of the runtime (`''`: the default one) mounts read-only all the way down. */
+  recursiveReadOnly(handler: string): boolean {
+    return this.#runtime.recursiveReadOnly(handler);
+  }
+
+  readonly #objects: ObjectLookup = (kind, namespace, name, source) => this.config.objectFor(keyText({ kind, namespace, name }), source);
 
   readonly #mine = (l: Readonly<Record<string, string>>): boolean => {
     const owner = l[labels.managed];
@@ -248,14 +310,15 @@ export class Kubelet {
     world.conditionsChanged();
     if (!up) return;
     // what waited for the runtime goes on at once, endings too
-    void this.#runtime.askDriver().then(() => this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() })); // it never rejects
+    void this.#runtime.ask().then(() => this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() })); // it never rejects
   }
 
   /** What was held back because only the runtime could tell whether it has it already goes on. */
   #firstListed(): void {
+    this.#mailbox.push({ from: 'config', update: { op: 'ADD', pods: this.admission.takeDeferred() } });
     this.config.readFolder().then(
       () => {
-        this.#checkReady();
+        this.#telling.checkReady();
         this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() });
       },
       (e) => this.world.log.warn({ error: describeError(e) }, 'reading the manifests failed'),
@@ -283,7 +346,15 @@ export class Kubelet {
       .catch((e) => this.world.log.warn({ uid, error: describeError(e) }, 'a new instance could not be stored'));
   }
 
-  #setDesired(pod: DesiredPod): void {
+  /** A pod that is being ended is only told of what its probes find. */
+  #probed(uid: PodUid): void {
+    const [known, runtime] = [this.#instances.get(uid), this.#cache.get(uid)];
+    if (this.workers.state(uid) !== 'terminating') this.#mailbox.push({ from: 'sync', uids: [uid] });
+    else if (known !== undefined && runtime !== undefined) this.#podSync.tellEnding(known, runtime);
+  }
+
+  #setDesired(wanted: DesiredPod): void {
+    const pod = this.podSide.ephemeral.applied(wanted);
     this.#instances.set(pod);
     // a label, the source: told with the status there is, also of a pod whose worker has ended
     const status = this.status.get(pod.uid);
@@ -293,6 +364,7 @@ export class Kubelet {
   #removeDesired(uid: PodUid): void {
     const pod = this.pods.get(uid);
     this.#instances.remove(uid);
+    this.admission.forget(uid);
     if (pod !== undefined)
       this.#completions
         .forget(pod.key)
@@ -302,11 +374,10 @@ export class Kubelet {
   #setStatus(desired: DesiredPod, status: PodStatus, ending: { readonly graceSeconds: number } | undefined): void {
     this.status.setPod(desired, status, ending === undefined ? {} : { deletionGraceSeconds: ending.graceSeconds });
     this.#telling.mark([desired.key]);
-    if (this.#instances.tell(desired.uid)) this.#checkReady();
+    if (this.#instances.tell(desired.uid)) this.#telling.checkReady();
   }
 
   #reject(pod: DesiredPod, reason: string, message: string): void {
-    this.#instances.refuse(pod.uid);
     this.#status.event(pod, undefined, 'Warning', reason, message);
     this.#setStatus(pod, rejectedPodStatus(pod, { reason, message }, toRfc3339(this.world.clock.now())), undefined);
   }
@@ -314,45 +385,15 @@ export class Kubelet {
   #finished(uid: PodUid): void {
     if (this.pods.get(uid) !== undefined) return;
     const pod = this.#instances.forget(uid);
+    this.admission.forget(uid);
     this.status.remove(uid);
     if (pod !== undefined) this.#telling.mark([pod.key]);
     this.#upkeep.cleanUp(uid);
-    this.#checkReady();
+    this.#telling.checkReady();
   }
 
   #keepHouse(): void {
-    this.#checkReady();
+    this.#telling.checkReady();
     this.#upkeep.round();
-  }
-
-  /** Not told in this run, and its worker waits for nobody but the first look at the runtime. */
-  #isUnseen(pod: DesiredPod | undefined): boolean {
-    if (pod === undefined) return !this.pleg.listed();
-    if (this.#instances.wasTold(pod.uid)) return false;
-    return !this.pleg.listed() || (this.workers.state(pod.uid) === 'waiting' && predecessorsOf(this.pleg.pods(), pod).length === 0);
-  }
-
-  /** Ghosts may be cleared when what is desired is known and has been told: a topic must not vanish for a moment. */
-  #checkReady(): void {
-    if (this.#ready || !this.#upkeep.settled()) return;
-    if (this.#instances.uids().some((uid) => !this.#instances.wasTold(uid) && this.workers.state(uid) !== 'waiting')) return;
-    this.#ready = true;
-    // what was set is told when it is stored: only then is the rest a ghost
-    this.status.flush().then(
-      () => this.world.broker.setReady(),
-      (e) => this.world.log.warn({ error: describeError(e) }, 'statuses cannot be stored'),
-    );
-  }
-
-  #live(pod: DesiredPod): LivePod {
-    return {
-      state: this.workers.state(pod.uid),
-      status: this.status.get(pod.uid),
-      running: this.#cache.get(pod.uid) === undefined ? undefined : { revision: pod.revision, uid: pod.uid },
-      blocked: this.status.blocked(pod.uid),
-      runtimeDown: this.runtimeState.down(),
-      networkNotReady: pod.pod.spec.hostNetwork === true ? undefined : this.runtimeState.networkError(),
-      nextRetrySeconds: this.#instances.secondsToRetry(pod.uid),
-    };
   }
 }

@@ -9,10 +9,13 @@ import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
 import { orAbort } from './async/abort.ts';
 import { Backoff } from './async/backoff.ts';
+import type { ProbeResult } from './container/probes.ts';
+import type { RuntimeHandler } from './container/runtime.ts';
 import { annotations, type ContainerId, type RuntimePodStatus } from './container/words.ts';
 import { ImageManager } from './images/manager.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { Adoption } from './kuberuntime/adopt.ts';
+import type { ObjectLookup } from './kuberuntime/envObjects.ts';
 import { ContainerGc } from './kuberuntime/gc.ts';
 import { KubeRuntime, type PodSyncResult } from './kuberuntime/manager.ts';
 import { type PodRef, uidOfBackoffKey } from './kuberuntime/names.ts';
@@ -24,6 +27,10 @@ export interface RuntimeHooks {
   readonly exitSeenAt: (id: ContainerId) => Monotonic;
   readonly acted: (uid: PodUid, id: string) => void;
   readonly desired: (uid: PodUid) => DesiredPod | undefined;
+  readonly liveness: (id: ContainerId) => ProbeResult | undefined;
+  readonly startup: (id: ContainerId) => ProbeResult | undefined;
+  /** Accepted ConfigMaps and Secrets, as a pod of that source sees them. */
+  readonly objects: ObjectLookup;
   readonly mine: (labels: Readonly<Record<string, string>>) => boolean;
 }
 
@@ -37,6 +44,7 @@ export class RuntimeSide {
   readonly manager: KubeRuntime;
   readonly gc: ContainerGc;
   #driver: CgroupDriver | undefined;
+  #handlers: readonly RuntimeHandler[] = [];
   #asking: Promise<void> | undefined;
   #keptBackoff = '';
   #collecting = new Map<PodUid, { readonly again: boolean; readonly removeAll: boolean }>();
@@ -68,9 +76,11 @@ export class RuntimeSide {
       exitSeenAt: hooks.exitSeenAt,
       event,
       adoption: this.adoption,
-      // nothing probes yet, and no result is not a failure
-      liveness: () => undefined,
-      startup: () => undefined,
+      liveness: hooks.liveness,
+      startup: hooks.startup,
+      objects: hooks.objects,
+      mounts: (desired, container, attempt, ips) =>
+        world.volumes.mounts(desired, container, attempt, ips, { handler: desired.pod.spec.runtimeClassName ?? '' }),
       acted: hooks.acted,
       settings: {
         nodeName: settings.nodeName,
@@ -87,6 +97,7 @@ export class RuntimeSide {
         seccompDefault: settings.seccompDefault ?? false,
         ...(settings.seccompFolder && { seccompFolder: settings.seccompFolder }),
         thermalThrottlePaths: world.thermalThrottlePaths,
+        ...(world.hugepageSizes && { hugepageSizes: world.hugepageSizes }),
       },
     });
     this.gc = new ContainerGc({ log, runtime, logs: world.logFolders, mine });
@@ -146,9 +157,9 @@ export class RuntimeSide {
     this.#collecting.delete(uid);
   }
 
-  /** One step of a pod; how the runtime makes cgroups is known before the first sandbox. */
+  /** One step of a pod; what the runtime is made of is known before the first sandbox. */
   async syncPod(desired: DesiredPod, status: RuntimePodStatus, signal: AbortSignal): Promise<PodSyncResult> {
-    if (this.settings.cgroupDriver === 'auto') await orAbort(this.askDriver(), signal);
+    await orAbort(this.ask(), signal);
     return this.manager.syncPod(desired, status, signal);
   }
 
@@ -165,15 +176,22 @@ export class RuntimeSide {
     });
   }
 
-  /** The runtime is asked once how it makes cgroups, and again when it did not answer. Never rejects. */
-  askDriver(): Promise<void> {
-    this.#asking ??= this.world.runtime.cgroupDriver().then(
-      (driver) => {
+  /** Whether a handler of the runtime (`''`: the default one) mounts read-only all the way down. */
+  recursiveReadOnly(handler: string): boolean {
+    return this.#handlers.some((h) => h.name === handler && h.recursiveReadOnlyMounts);
+  }
+
+  /** The runtime is asked once how it makes cgroups and what its handlers can, and again when it did not answer. Never rejects. */
+  ask(): Promise<void> {
+    const { runtime, log } = this.world;
+    this.#asking ??= Promise.all([runtime.cgroupDriver(), runtime.handlers()]).then(
+      ([driver, handlers]) => {
         this.#driver = driver;
+        this.#handlers = handlers;
       },
       (e) => {
         this.#asking = undefined;
-        this.world.log.warn({ error: describeError(e) }, 'the runtime does not say its cgroup driver');
+        log.warn({ error: describeError(e) }, 'the runtime does not say what it is made of');
       },
     );
     return this.#asking;

@@ -7,8 +7,10 @@ import type { PodUid } from './api/objects.ts';
 import type { PodStatus } from './api/status.ts';
 import { nodeTopics } from './api/topics.ts';
 import { containerFieldPath } from './container/fieldPath.ts';
+import type { ProbeView } from './container/probes.ts';
 import type { RuntimePodStatus } from './container/words.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
+import { type ObjectLookup, statusWithoutSecrets } from './kuberuntime/envObjects.ts';
 import type { PodRef } from './kuberuntime/names.ts';
 import type { StatusInputs } from './podsync.ts';
 import { EventRecorder } from './status/events.ts';
@@ -19,6 +21,10 @@ import { toRfc3339 } from './world/clock.ts';
 export interface StatusHooks {
   /** The manifest of an instance, ending ones too. */
   readonly known: (uid: PodUid) => DesiredPod | undefined;
+  readonly probes: (desired: DesiredPod) => ProbeView;
+  /** Accepted ConfigMaps and Secrets, as a pod of that source sees them. */
+  readonly objects: ObjectLookup;
+  readonly recursiveReadOnly: (handler: string) => boolean;
   /** The scheme of container ids. */
   readonly runtimeName: () => string;
 }
@@ -41,7 +47,8 @@ export class StatusSide {
   generate(desired: DesiredPod, runtime: RuntimePodStatus, inputs: StatusInputs): PodStatus {
     return generatePodStatus({
       desired,
-      runtime,
+      // a runtime quotes the command it could not run, expanded
+      runtime: statusWithoutSecrets(this.hooks.objects, desired, runtime),
       old: this.manager.get(desired.uid),
       reasons: this.manager.reasons(desired.uid),
       now: toRfc3339(this.world.clock.now()),
@@ -50,6 +57,8 @@ export class StatusSide {
       failed: inputs.failed,
       hostIps: this.world.hostIps(),
       runtimeName: this.hooks.runtimeName(),
+      probes: this.hooks.probes(desired),
+      recursiveReadOnly: this.hooks.recursiveReadOnly(desired.pod.spec.runtimeClassName ?? ''),
     });
   }
 

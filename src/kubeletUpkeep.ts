@@ -26,6 +26,8 @@ export interface UpkeepParts {
   readonly workers: PodWorkers;
   readonly pods: PodManager;
   readonly instances: Instances;
+  /** It was let onto the node, so it may have a worker. */
+  readonly isAdmitted: (uid: PodUid) => boolean;
   readonly completions: Completions;
   readonly runtime: RuntimeSide;
   /** Statuses, probe results and folders of pods that are neither wanted nor ending go. */
@@ -43,14 +45,14 @@ export class Upkeep {
     private readonly world: KubeletWorld,
     private readonly parts: UpkeepParts,
   ) {
-    const { pods, pleg, workers, instances, runtime } = parts;
+    const { pods, pleg, workers, runtime } = parts;
     this.#due = new Deadlines(world.clock, parts.due);
     this.#housekeeping = new Housekeeping({
       ready: () => this.settled(),
       desired: () => pods.list(),
       runtimePods: () => pleg.pods().filter((p) => !this.#isHeld(p)),
       workers,
-      isRefused: (uid) => instances.isRefused(uid),
+      isRefused: (uid) => !parts.isAdmitted(uid),
       retain: parts.retain,
       collectContainers: () => this.#collect(),
       collectBackoff: () => runtime.backoff.collect(),

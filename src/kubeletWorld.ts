@@ -1,9 +1,16 @@
 /** What the wiring is built around: everything that a test replaces, and the settings it reads. */
+
+import type { NodeFacts } from './admission/admit.ts';
+import type { HostSocket } from './admission/hostPorts.ts';
+import type { NodeValues } from './api/nodeValues.ts';
 import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
 import type { ImageService, Runtime } from './container/runtime.ts';
+import type { ContainerStatus } from './container/words.ts';
 import type { Dns } from './kuberuntime/dns.ts';
 import type { LogFolders } from './kuberuntime/logs.ts';
+import type { GrpcCheck } from './prober/attempt.ts';
+import type { VolumeManager } from './volumes/manager.ts';
 import type { Clock } from './world/clock.ts';
 import type { FolderReader } from './world/folder.ts';
 import type { Log } from './world/log.ts';
@@ -19,6 +26,12 @@ export interface KubeletWorld {
   readonly stateStore: Store;
   readonly runStore: Store;
   readonly logFolders: LogFolders;
+  readonly volumes: Pick<VolumeManager, 'setUp' | 'mounts' | 'tearDown' | 'retain' | 'hostsChanged'>;
+  readonly grpcCheck: GrpcCheck;
+  /** What an ended container said at its end; '' for nothing. Never rejects. */
+  readonly lastWords: (status: ContainerStatus) => Promise<string>;
+  /** The runtime has news of a pod: for what looks at containers beside the agent's own loop. */
+  readonly podNews?: () => void;
   readonly broker: {
     /** Retained, QoS 1; undefined clears. */
     tell(topic: string, payload: string | undefined, o: { readonly expirySeconds: number }): void;
@@ -37,10 +50,16 @@ export interface KubeletWorld {
   readonly hostIps: () => readonly string[];
   readonly nodeMemoryBytes: number;
   readonly thermalThrottlePaths: readonly string[];
+  /** Sizes of huge pages that the kernel knows, as cgroups name them. */
+  readonly hugepageSizes?: readonly string[];
   /** CPUs of the node; absent: 1. */
   readonly nodeCpus?: number;
   /** Bytes of the file system that pods write to. */
   readonly nodeStorageBytes?: () => number;
+  /** The node as admission sees it; its labels may change while running. */
+  readonly nodeFacts: () => Omit<NodeFacts, 'hostPortsInUse'>;
+  /** What listens on the host now. */
+  readonly hostSockets: () => readonly HostSocket[];
   /** Node conditions may have changed. */
   readonly conditionsChanged: () => void;
 }
@@ -56,10 +75,24 @@ export interface KubeletSettings {
   readonly maxContainerRestartMs: number;
   readonly serializeImagePulls: boolean;
   readonly strict: () => boolean;
+  /** What `${NODE.…}` stands for; the labels may change while running. */
+  readonly nodeValues: () => NodeValues;
   readonly allowedUnsafeSysctls?: readonly string[];
   readonly clusterDns?: readonly string[];
   readonly clusterDomain?: string;
   readonly seccompDefault?: boolean;
+  /** Multiplies time-outs, delays and failure thresholds of probes. */
+  readonly probeScale?: number;
   /** The folder of Localhost seccomp profiles. */
   readonly seccompFolder?: string;
 }
+
+/** What of it the sources ask for. */
+export const configWorld = ({ clock, log, stateStore, folder, newUid }: KubeletWorld, settings: KubeletSettings) => ({
+  ...{ clock, log, folder, newUid },
+  store: stateStore,
+  nodeName: settings.nodeName,
+  strict: settings.strict,
+  allowedUnsafeSysctls: () => settings.allowedUnsafeSysctls ?? [],
+  nodeFacts: settings.nodeValues,
+});

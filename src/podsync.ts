@@ -1,7 +1,7 @@
 /**
  * The ordered steps of one pod: SyncPod, SyncTerminatingPod, SyncTerminatedPod. Owns nothing; asks the managers in the order that carries
  * the correctness: status told, then the deed; a completion is on the card before its containers may go.
- * Mirrors kubelet v1.32 kubelet.go SyncPod and its sisters (facts 4.1, 4.4–4.6), without volumes, probes and cgroups until those rooms stand.
+ * Mirrors kubelet v1.32 kubelet.go SyncPod and its sisters (facts 4.1, 4.4–4.6), without the pod's cgroup, which containerd makes.
  */
 import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
@@ -12,6 +12,7 @@ import type { RuntimePod, RuntimePodStatus } from './container/words.ts';
 import { cutOff } from './pod/cutOff.ts';
 import { podDeadline } from './pod/deadline.ts';
 import type { SyncOutcome } from './pod/workers.ts';
+import { failedMountText, VolumeError } from './volumes/volumeError.ts';
 import type { Clock } from './world/clock.ts';
 import { describeError, type Log } from './world/log.ts';
 
@@ -59,6 +60,18 @@ export interface PodSyncDeps {
       graceSeconds: number | undefined,
     ): Promise<readonly SyncResult[]>;
   };
+  readonly volumes: {
+    /** Everything the pod's containers are given from the node stands; rejects with a text for people. */
+    setUp(desired: DesiredPod): Promise<void>;
+    /** What was made for it goes. Rejects while something of it is still in use. */
+    tearDown(uid: PodUid): Promise<void>;
+  };
+  readonly probes: {
+    addPod(desired: DesiredPod): void;
+    /** Before a kill: an ending container is not judged. Readiness goes on, so that a draining pod is seen as such. */
+    stopLivenessAndStartup(uid: PodUid): void;
+    removePod(uid: PodUid): void;
+  };
   /** The runtime's word newer than this moment, for the check that nothing runs. */
   readonly newerStatus: (uid: PodUid, signal: AbortSignal) => Promise<RuntimePodStatus>;
   /** Why pods with a network of their own cannot start now; undefined: they can. */
@@ -80,7 +93,17 @@ const renewAgainMs = 10_000;
 const failures = (results: readonly SyncResult[]) => results.filter((r) => r.error !== undefined);
 
 export class PodSync {
+  /** Of pods that are being ended: as it was told. */
+  #endings = new Map<PodUid, { readonly graceSeconds: number } | undefined>();
+
   constructor(private readonly deps: PodSyncDeps) {}
+
+  /** A pod that is being ended has news before its step is over: a container that drains is not ready. Others are told by their own step. */
+  tellEnding(desired: DesiredPod, runtime: RuntimePodStatus): void {
+    const { status } = this.deps;
+    if (!this.#endings.has(desired.uid)) return;
+    status.set(desired, status.generate(desired, runtime, { terminal: false, ending: true }), this.#endings.get(desired.uid));
+  }
 
   async syncPod(desired: DesiredPod, runtime: RuntimePodStatus, signal: AbortSignal): Promise<SyncOutcome> {
     const { deps } = this;
@@ -125,6 +148,18 @@ export class PodSync {
       return { terminal: false, error: new Error(`network is not ready: ${networkError}`) };
     }
 
+    try {
+      await orAbort(deps.volumes.setUp(desired), signal);
+    } catch (e) {
+      if (signal.aborted) throw e;
+      const error = { reason: 'FailedMount', message: describeError(e) };
+      const texts = e instanceof VolumeError ? e.failures.map(failedMountText) : [error.message];
+      for (const text of texts) deps.event(desired, 'Warning', error.reason, text);
+      deps.status.setReasons(desired.uid, [{ action: 'MountVolumes', target: desired.name, error }]);
+      return { terminal: false, error: new Error(error.message) };
+    }
+    deps.probes.addPod(desired);
+
     const { results, acted, nextWaitMs } = await deps.runtime.syncPod(desired, runtime, signal);
     deps.status.setReasons(desired.uid, results);
     // what stands in the way is told at once; what was done shows when the runtime says so
@@ -152,8 +187,10 @@ export class PodSync {
     const removed = !deps.isDesired(desired.uid);
     const grace = kill.graceSeconds ?? desired.pod.spec.terminationGracePeriodSeconds ?? 30;
     const ending = removed ? { graceSeconds: grace } : undefined;
+    this.#endings.set(desired.uid, ending);
     deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: false, ending: true }), ending);
 
+    deps.probes.stopLivenessAndStartup(desired.uid);
     // a pod that ended in the life of an earlier agent was taken down then; touching it again would be without a cause
     // cut short by a shorter grace, the running stop goes on beside the new one: the runtime ends the container at whichever comes first
     const results = isDown(runtime) ? [] : await orAbort(deps.runtime.killPod(desired, runtime, kill.graceSeconds), signal);
@@ -171,6 +208,8 @@ export class PodSync {
         error: new Error(`the runtime still shows running: ${running.map((c) => c.name).join(', ')}`),
       };
     }
+    deps.probes.removePod(desired.uid);
+    this.#endings.delete(desired.uid);
     deps.status.set(desired, deps.status.generate(desired, now, { terminal: true }), ending);
     return { terminal: false, acted: true };
   }
@@ -186,6 +225,8 @@ export class PodSync {
     const removed = !deps.isDesired(desired.uid);
     deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: true }), removed ? { graceSeconds: 0 } : undefined);
     deps.status.terminate(desired.uid);
+    // also of an instance that is still wanted: it has ended for good, and what it keeps in memory is needed by others
+    await deps.volumes.tearDown(desired.uid);
   }
 }
 

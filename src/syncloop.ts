@@ -18,11 +18,8 @@ export type SyncEvent =
   | { readonly from: 'finished'; readonly uid: PodUid }
   | { readonly from: 'housekeeping' };
 
-export interface Admission {
-  readonly admit: boolean;
-  readonly reason?: string;
-  readonly message?: string;
-}
+/** later: it cannot be judged yet, and is added again when it can. */
+export type Admission = { readonly admit: true } | { readonly admit: false; readonly reason: string; readonly message: string } | 'later';
 
 export interface SyncLoopDeps {
   readonly log: Log;
@@ -82,10 +79,13 @@ export class SyncLoop {
 
   #config(update: PodUpdate): void {
     switch (update.op) {
-      case 'ADD':
-        for (const pod of [...update.pods].sort((a, b) => (a.firstSeen < b.firstSeen ? -1 : a.firstSeen > b.firstSeen ? 1 : 0)))
-          this.#add(pod);
+      case 'ADD': {
+        const pods = [...update.pods].sort((a, b) => (a.firstSeen < b.firstSeen ? -1 : a.firstSeen > b.firstSeen ? 1 : 0));
+        // all are known before the first is judged: one that runs already has its place, whatever its age
+        for (const pod of pods) this.deps.pods.set(pod);
+        for (const pod of pods) this.#add(pod);
         return;
+      }
       case 'UPDATE':
       case 'RECONCILE':
         for (const pod of update.pods) {
@@ -103,10 +103,10 @@ export class SyncLoop {
   }
 
   #add(pod: DesiredPod): void {
-    this.deps.pods.set(pod);
     const verdict = this.deps.admit(pod);
+    if (verdict === 'later') return;
     if (!verdict.admit) {
-      this.deps.reject(pod, verdict.reason ?? 'UnexpectedAdmissionError', verdict.message ?? '');
+      this.deps.reject(pod, verdict.reason, verdict.message);
       return;
     }
     this.deps.workers.updatePod({ type: 'create', pod });

@@ -49,19 +49,14 @@ test('telling is first once in a run, also when the words of the pod change; nob
   assert.equal(instances.tell(u2), false);
 });
 
-test('a refusal and a wait end with the removal', () => {
+test('a wait ends with the removal', () => {
   const { clock, instances } = rig();
   instances.set(desiredPod('web', 'u1'));
-  instances.refuse(u1);
   instances.waits(u1, 10_000);
-  assert.equal(instances.isRefused(u1), true);
   assert.equal(instances.secondsToRetry(u1), 10);
   instances.remove(u1);
-  assert.equal(instances.isRefused(u1), false);
   assert.equal(instances.secondsToRetry(u1), undefined);
-  instances.refuse(u2);
   instances.waits(u2, 1);
-  assert.equal(instances.isRefused(u2), false);
   assert.equal(instances.secondsToRetry(u2), undefined);
   assert.equal(clock.sleeping, 0, 'it only remembers the moment');
 });

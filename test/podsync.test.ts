@@ -53,6 +53,19 @@ function rig(o: { readonly phase?: PodPhase; readonly desired?: boolean; readonl
         return [];
       },
     },
+    volumes: {
+      setUp: async () => {
+        did.push('volumes');
+      },
+      tearDown: async () => {
+        did.push('volumes gone');
+      },
+    },
+    probes: {
+      addPod: () => did.push('probed'),
+      stopLivenessAndStartup: () => did.push('not judged'),
+      removePod: () => did.push('not probed'),
+    },
     newerStatus: async () => emptyPodStatus('u1' as PodUid, 'web', 'default'),
     networkError: () => undefined,
     runtimeUp: () => true,
@@ -70,7 +83,7 @@ const running = { ...empty, sandboxes: [{ state: 'ready', annotations: {} }], co
 test('what is so is told before anything is done', async () => {
   const { did, sync } = rig();
   assert.deepEqual(await sync.syncPod(web, empty, never), { terminal: false, acted: false });
-  assert.deepEqual(did, ['told Running', 'synced', 'reasons 0']);
+  assert.deepEqual(did, ['told Running', 'volumes', 'probed', 'synced', 'reasons 0']);
 });
 
 test('a pod that ended is on the card before it is told, and nothing is synced', async () => {
@@ -143,7 +156,7 @@ test('what stands in the way is told at once; a back-off is a wait and no error'
     deps: { runtime: { syncPod: async () => ({ results, acted: false, nextWaitMs: 7_000 }), killPod: async () => [] } },
   });
   assert.deepEqual(await waiting.sync.syncPod(web, empty, never), { terminal: false, acted: false, retryAfterMs: 7_000 });
-  assert.deepEqual(waiting.did, ['told Running', 'reasons 1', 'told Running']);
+  assert.deepEqual(waiting.did, ['told Running', 'volumes', 'probed', 'reasons 1', 'told Running']);
   const failing = rig({
     deps: { runtime: { syncPod: async () => ({ results: [failure('ErrImagePull')], acted: true }), killPod: async () => [] } },
   });
@@ -171,14 +184,14 @@ for (const desired of [true, false]) {
     const { did, sync } = rig({ desired });
     await sync.syncTerminatingPod(web, running, { graceSeconds: undefined }, never);
     const ending = desired ? '' : ' ending 30';
-    assert.deepEqual(did, [`told Running${ending}`, 'killed web by its own grace', `told Succeeded${ending}`]);
+    assert.deepEqual(did, [`told Running${ending}`, 'not judged', 'killed web by its own grace', 'not probed', `told Succeeded${ending}`]);
   });
 }
 
 test('a shorter grace that was asked for is the grace that is told and used', async () => {
   const { did, sync } = rig({ desired: false });
   await sync.syncTerminatingPod(web, running, { graceSeconds: 5 }, never);
-  assert.deepEqual(did.slice(0, 2), ['told Running ending 5', 'killed web 5']);
+  assert.deepEqual(did.slice(0, 3), ['told Running ending 5', 'not judged', 'killed web 5']);
 });
 
 test('what is down already is not touched again', async () => {
@@ -211,5 +224,25 @@ test('an orphan is ended by what its containers say, and a failure of it is told
 test('the last words come after the last status', async () => {
   const { did, sync } = rig({ desired: false });
   await sync.syncTerminatedPod(web, empty);
-  assert.deepEqual(did, ['told Succeeded ending 0', 'last words']);
+  assert.deepEqual(did, ['told Succeeded ending 0', 'last words', 'volumes gone']);
+});
+
+test('a volume that cannot be set up keeps the pod from starting, and says so everywhere', async () => {
+  const setUp = async () => {
+    throw new Error('MountVolume.SetUp failed for volume "d" : hostPath type check failed: /mnt/ssd is not a directory');
+  };
+  const { did, sync } = rig({ deps: { volumes: { setUp, tearDown: async () => {} } } });
+  const outcome = await sync.syncPod(web, empty, never);
+  assert.match(String(outcome.error), /volume "d".*\/mnt\/ssd is not a directory/);
+  assert.equal(outcome.terminal, false);
+  assert.deepEqual(did, ['told Running', 'event Warning FailedMount', 'reasons 1']);
+});
+
+test('a volume that is still in use when its pod has ended is an error to come back to, after the last words', async () => {
+  const tearDown = async () => {
+    throw new Error('busy');
+  };
+  const { did, sync } = rig({ desired: false, deps: { volumes: { setUp: async () => {}, tearDown } } });
+  await assert.rejects(sync.syncTerminatedPod(web, empty), /busy/);
+  assert.ok(did.includes('last words'));
 });

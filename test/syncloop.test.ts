@@ -71,13 +71,19 @@ test('additions go by the time they were first seen, whatever the order they cam
   const { did, loop } = rig();
   const later = { ...a, firstSeen: '2026-01-02T00:00:00Z' };
   loop.dispatch(config('ADD', later, b));
-  assert.deepEqual(did, ['set u2', 'create u2', 'set u1', 'create u1', 'soon']);
+  assert.deepEqual(did, ['set u2', 'set u1', 'create u2', 'create u1', 'soon']);
 });
 
 test('a pod that is not admitted is desired and told, and no worker sees it', () => {
   const { did, loop } = rig((pod) => (pod === a ? { admit: false, reason: 'OutOfcpu', message: 'no room' } : { admit: true }));
   loop.dispatch(config('ADD', a, b));
-  assert.deepEqual(did, ['set u1', 'reject u1 OutOfcpu no room', 'set u2', 'create u2', 'soon']);
+  assert.deepEqual(did, ['set u1', 'set u2', 'reject u1 OutOfcpu no room', 'create u2', 'soon']);
+});
+
+test('a pod that cannot be judged yet is desired, and nothing else happens to it', () => {
+  const { did, loop } = rig((pod) => (pod === a ? 'later' : { admit: true }));
+  loop.dispatch(config('ADD', a, b));
+  assert.deepEqual(did, ['set u1', 'set u2', 'create u2', 'soon']);
 });
 
 test('events are handled in the order they came, until the loop is stopped', async () => {

@@ -49,7 +49,7 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   cgroupDriver: string('auto', { oneOf: ['auto', 'cgroupfs', 'systemd'] }),
   cgroupRoot: string('', later),
   cgroupsPerQOS: bool(true, later),
-  maxPods: int(110, 1, 10_000, later),
+  maxPods: int(110, 1, 10_000),
   podPidsLimit: int(-1, -1, 4_194_304, later),
   syncFrequency: seconds(60, 1, 86_400),
   fileCheckFrequency: seconds(20, 1, 86_400),
@@ -60,8 +60,8 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   imageGCHighThresholdPercent: int(85, 0, 100, later),
   imageGCLowThresholdPercent: int(80, 0, 100, later),
   imageMinimumGCAge: seconds(120, 0, 31_536_000, later),
-  containerLogMaxSize: { kind: 'bytes', default: 5 * 2 ** 20, min: 1024, later: true },
-  containerLogMaxFiles: int(3, 2, 100, later),
+  containerLogMaxSize: { kind: 'bytes', default: 5 * 2 ** 20, min: 1024 },
+  containerLogMaxFiles: int(3, 2, 100),
   evictionHard: map(later),
   evictionSoft: map(later),
   evictionSoftGracePeriod: map(later),
@@ -72,6 +72,7 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   cpuManagerPolicy: string('none', { oneOf: ['none', 'static'], later: true }),
   reservedSystemCPUs: string('', later),
   allowedUnsafeSysctls: list(),
+  probeScale: int(1, 1, 20),
   'crashLoopBackOff.maxContainerRestartPeriod': seconds(300, 1, 300),
   seccompDefault: bool(false),
   resolvConf: string('/etc/resolv.conf'),
@@ -115,13 +116,19 @@ export interface PodschedConfiguration {
   readonly staticPodPath: string;
   readonly containerRuntimeEndpoint: string;
   readonly cgroupDriver: 'auto' | 'cgroupfs' | 'systemd';
+  readonly maxPods: number;
   readonly syncFrequency: number;
   readonly fileCheckFrequency: number;
   readonly nodeStatusUpdateFrequency: number;
   readonly runtimeRequestTimeout: number;
   readonly serializeImagePulls: boolean;
+  /** Bytes. */
+  readonly containerLogMaxSize: number;
+  readonly containerLogMaxFiles: number;
   readonly 'crashLoopBackOff.maxContainerRestartPeriod': number;
   readonly allowedUnsafeSysctls: readonly string[];
+  /** Multiplies the time-outs, delays and failure thresholds of all probes. */
+  readonly probeScale: number;
   readonly seccompDefault: boolean;
   readonly resolvConf: string;
   readonly clusterDNS: readonly string[];

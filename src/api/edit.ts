@@ -1,6 +1,6 @@
 // pure
 /** What an edit does to a running instance: the table "What an edit does" of behaviour.md, read from its last row upwards. */
-import type { InstanceState } from './desired.ts';
+import type { DesiredPod, InstanceState } from './desired.ts';
 import type { PodHashes } from './hash.ts';
 import type { Pod } from './v1.ts';
 
@@ -14,6 +14,19 @@ export interface EditSide extends PodHashes {
  * place. replace: a new instance under a new UID, the old one fully gone first.
  */
 export type EditEffect = 'none' | 'reconcile' | 'update' | 'replace';
+
+/** An edit of an instance as it would be carried out, for admission to judge before anything is stopped. Both sides have the old UID. */
+export interface PodEdit {
+  readonly before: DesiredPod;
+  readonly after: DesiredPod;
+  readonly effect: EditEffect;
+}
+
+/**
+ * block: there is no room for what is wanted now; the instance goes on as it is, and the edit is tried again. replace: the instance ends
+ * whatever the edit is (the pod is not meant for this node any more, or this instance was never let in), and a new one is judged.
+ */
+export type EditVerdict = { readonly act: 'block'; readonly reason: string; readonly message: string } | { readonly act: 'replace' };
 
 /** Judges an edit by what changed and by the state of the instance it meets. */
 export function classifyEdit(before: EditSide, after: EditSide, state: InstanceState): EditEffect {

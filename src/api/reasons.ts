@@ -9,6 +9,11 @@ export interface ReasonText {
 const nothing = 'Nothing to do.';
 const wait = 'Wait; it passes by itself.';
 
+const outOf: ReasonText = {
+  meaning: 'The pod asks for more of a resource than is left beside what the other pods asked for; the message has the numbers.',
+  remedy: 'Lower resources.requests, of this pod or of others, or remove a pod. The pod is tried again when another one ends.',
+};
+
 /** By the part that gives them, in the order of the documentation. */
 export const reasonGroups: Readonly<Record<string, Readonly<Record<string, ReasonText>>>> = {
   'It is as it should be': {
@@ -34,6 +39,10 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
     EditRefused: {
       meaning: 'The newest text of the winning source is refused; what was accepted last goes on.',
       remedy: 'Correct the manifest; `problems` of the source has the place.',
+    },
+    UpdateBlocked: {
+      meaning: 'The newest text is accepted, and this node has no room or no port for it now; what ran before goes on.',
+      remedy: 'Read the message: it names what is missing. It is tried again when another pod ends.',
     },
     Shadowed: {
       meaning: 'Another source, or another file, has the same object and wins.',
@@ -86,6 +95,11 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
       meaning: 'The runtime could not make the pod’s sandbox.',
       remedy: 'Read the message: a missing CNI plugin or a missing sandbox image are usual. `journalctl -u containerd` has more.',
     },
+    FailedMount: {
+      meaning: 'A volume of the pod cannot be made or mounted; no container starts before it can.',
+      remedy:
+        'Read the message; it names the volume. A hostPath that is missing is created only with type DirectoryOrCreate or FileOrCreate; else mount the disk or make the path, and the pod goes on by itself.',
+    },
     ConfigPodSandboxError: { meaning: 'The sandbox configuration could not be built.', remedy: 'Read the message; it names the field.' },
     KillPodSandboxError: { meaning: 'An old sandbox could not be stopped.', remedy: '`journalctl -u containerd`; it is tried again.' },
     KillContainerError: {
@@ -128,7 +142,8 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
     },
     CreateContainerConfigError: {
       meaning: 'The container’s configuration could not be built (user, environment).',
-      remedy: 'Read the message. runAsNonRoot needs a numeric user that is not 0.',
+      remedy:
+        'Read the message. A ConfigMap or Secret that is not found: put it into the manifest folder, or mark the reference `optional: true`. runAsNonRoot needs a numeric user that is not 0.',
     },
     CreateContainerError: {
       meaning: 'The runtime could not make the container.',
@@ -151,6 +166,29 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
     DeadlineExceeded: {
       meaning: 'The pod ran longer than activeDeadlineSeconds.',
       remedy: 'Raise activeDeadlineSeconds, or find out why it took so long. It runs again when it is changed.',
+    },
+    OutOfcpu: outOf,
+    OutOfmemory: outOf,
+    OutOfpods: { ...outOf, remedy: 'Remove a pod, or raise `maxPods`. The pod is tried again when another one ends.' },
+    NodeAffinity: {
+      meaning: 'The pod is not for this node: nodeSelector or required node affinity do not match its labels.',
+      remedy:
+        'Nothing, if that is meant. Else correct them, or `nodeLabels` and `systemctl reload podsched`; the labels stand in the `info` topic.',
+    },
+    NodePorts: {
+      meaning: 'A port of the host that the pod claims is in use; the message names the port and its holder.',
+      remedy:
+        'Take another hostPort (with hostNetwork: containerPort), or end the holder. The pod is tried again when the port may be free.',
+    },
+    NodeName: { meaning: 'The pod names another node.', remedy: 'Correct spec.nodeName, or leave it out.' },
+    PodOSSelectorNodeLabelDoesNotMatch: {
+      meaning: 'The pod’s label kubernetes.io/os is of another operating system than the node’s.',
+      remedy: 'Correct the label, or leave it out.',
+    },
+    PodOSNotSupported: { meaning: 'spec.os.name is another operating system than the node’s.', remedy: 'Correct it, or leave it out.' },
+    AppArmor: {
+      meaning: 'The pod asks for an AppArmor profile, and the kernel has AppArmor not enabled.',
+      remedy: 'Add `apparmor=1 security=apparmor` to the kernel command line (Pi: /boot/firmware/cmdline.txt) and reboot.',
     },
     UnexpectedAdmissionError: { meaning: 'The pod was not let onto this node.', remedy: 'Read the message.' },
     SandboxDied: {
@@ -178,6 +216,18 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
   },
   'What events tell besides': {
     BackOff: { meaning: 'A restart or a pull waits for its back-off.', remedy: 'See CrashLoopBackOff or ImagePullBackOff.' },
+    Unhealthy: {
+      meaning: 'A startup, liveness or readiness probe failed or could not be asked.',
+      remedy: 'Read the message; make the same request or run the same command by hand. A slow node may need a longer timeoutSeconds.',
+    },
+    ProbeWarning: {
+      meaning: 'A probe was sent to another host; it counts as success.',
+      remedy: 'Let the probe ask for a path that the container answers itself.',
+    },
+    ProbeHint: {
+      meaning: 'A probe does not fit its container: it only times out, or ends the container before it has started.',
+      remedy: 'Give a slow container a startupProbe, a slow command a longer timeoutSeconds, a slow node a higher `probeScale`.',
+    },
     Failed: {
       meaning: 'A container could not be pulled, made or started.',
       remedy: 'Read the message; the waiting reason of the container says more.',
@@ -194,7 +244,20 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
     },
     FailedKillPod: { meaning: 'The pod could not be ended.', remedy: 'See KillContainerError and KillPodSandboxError.' },
     FailedSync: { meaning: 'A step of the pod failed; it is tried again.', remedy: 'Read the message.' },
+    FailedPostStartHook: { meaning: 'The postStart hook failed; the container was stopped.', remedy: 'See PostStartHookError.' },
     FailedPreStopHook: { meaning: 'The preStop hook failed; the container is stopped all the same.', remedy: 'Correct the hook.' },
+    PreStopHookOverran: {
+      meaning: 'The preStop hook took longer than the grace of the container; it was cut off and the container stopped.',
+      remedy: 'Shorten the hook, or raise terminationGracePeriodSeconds.',
+    },
+    LifecycleHTTPFallback: {
+      meaning: 'An https hook was answered in plain http and sent again over http.',
+      remedy: 'Write `scheme: HTTP`, or let the container serve https on that port.',
+    },
+    SecretInEnv: {
+      meaning: 'A container takes values of a Secret into its environment, which containerd stores as plain text on the card.',
+      remedy: 'Nothing has to be done. A Secret that must not be on the card is better kept out of `env` and `envFrom`.',
+    },
     SandboxChanged: { meaning: 'The pod gets a new sandbox: the old one is dead, as after a reboot.', remedy: nothing },
     NotTold: {
       meaning: 'A message could not be told to the broker.',
@@ -252,4 +315,5 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
 const all: ReadonlyMap<string, ReasonText> = new Map(Object.values(reasonGroups).flatMap((group) => Object.entries(group)));
 
 /** What a reason means and what to do; undefined: it is not one of ours (the runtime's own, for example). */
-export const explainReason = (reason: string): ReasonText | undefined => all.get(reason);
+export const explainReason = (reason: string): ReasonText | undefined =>
+  all.get(reason) ?? (/^OutOf[a-z]/.test(reason) ? outOf : undefined);

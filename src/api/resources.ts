@@ -115,7 +115,7 @@ export function podResources(pod: PodLike, o: { readonly enforceCpuLimits: boole
 }
 
 /** Milli-CPU or bytes a pod asks for as a whole, for admission. */
-export const podRequest = (pod: PodLike, name: 'cpu' | 'memory'): number =>
+export const podRequest = (pod: PodLike, name: string): number =>
   podTotal(pod, (c) => (name === 'cpu' ? quantityMilliValue : quantityValue)(effectiveRequests(c)[name]));
 
 /** Bytes of swap a Burstable, non-critical container may use under LimitedSwap. */

@@ -2,7 +2,7 @@
 /**
  * The pod as we report it: `v1 PodStatus` and what belongs to it, as Kubernetes shapes it. Times are RFC 3339 texts in whole seconds.
  */
-import type { ObjectMeta, PodSpec } from './v1.ts';
+import type { ObjectMeta, PodSpec, RecursiveReadOnlyMode } from './v1.ts';
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 
@@ -37,6 +37,13 @@ export interface V1ContainerStatus {
   readonly imageID: string;
   readonly containerID?: string;
   readonly started?: boolean;
+  /** What is mounted by the manifest; absent where nothing is. */
+  readonly volumeMounts?: readonly {
+    readonly name: string;
+    readonly mountPath: string;
+    readonly readOnly?: true;
+    readonly recursiveReadOnly?: RecursiveReadOnlyMode;
+  }[];
 }
 export type PodConditionType =
   | 'PodReadyToStartContainers'

@@ -13,10 +13,12 @@ import type { ApiObject, Problem } from './objects.ts';
 import { problemIf } from './problems.ts';
 import { shown } from './scalars.ts';
 import type { ObjectMeta, Pod, PodSpec } from './v1.ts';
+import { validateAffinity } from './validateAffinity.ts';
 import { validateContainers } from './validateContainer.ts';
 import { validateConfigMap, validateSecret } from './validateData.ts';
 import { validateDns } from './validateDns.ts';
-import { validatePodSecurity } from './validateSecurity.ts';
+import { validateAppArmorAnnotations, validatePodSecurity } from './validateSecurity.ts';
+import { validateVolumes } from './validateVolumes.ts';
 
 /** The two classes podsched resolves itself; nothing could resolve another. */
 export const systemPriorities: Readonly<Record<string, number>> = {
@@ -85,7 +87,15 @@ function validatePod(pod: Pod, { allowedUnsafeSysctls = [] }: ValidateOptions): 
   if (deadline !== undefined && (deadline < 1 || deadline > 2 ** 31 - 1)) {
     problems.push({ path: at('activeDeadlineSeconds'), expected: `from 1 to ${2 ** 31 - 1}`, got: String(deadline) });
   }
-  problems.push(...validateDns(spec), ...validatePodSecurity(spec, allowedUnsafeSysctls));
+  problems.push(
+    ...validateAffinity(spec),
+    ...validateVolumes(spec),
+    ...validateDns(spec),
+    ...validatePodSecurity(spec, allowedUnsafeSysctls),
+  );
+  problems.push(...validateAppArmorAnnotations(pod.metadata?.annotations ?? {}, spec));
+  const handler = spec.runtimeClassName;
+  if (handler !== undefined) problems.push(...problemIf(wrongSubdomain(handler), at('runtimeClassName'), handler));
   if (spec.hostPID === true && spec.shareProcessNamespace === true) {
     problems.push({ path: at('shareProcessNamespace'), expected: 'false, since hostPID is true', got: 'true' });
   }

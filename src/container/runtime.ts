@@ -203,6 +203,30 @@ export interface Runtime {
   events(onEvent: (e: RuntimeEvent) => void, onReady: () => void, signal: AbortSignal): Promise<void>;
 }
 
+export interface StreamOptions {
+  readonly stdin: boolean;
+  readonly stdout: boolean;
+  /** Never with `tty`: a terminal has one output. */
+  readonly stderr: boolean;
+  readonly tty: boolean;
+}
+
+/** Where the runtime serves one session, by HTTP upgrade on this machine's loopback: for one use, and for about a minute. */
+export interface StreamTarget {
+  readonly host: string;
+  readonly port: number;
+  /** With its query. */
+  readonly path: string;
+}
+
+/** Sessions with what runs in a container. */
+export interface Streams {
+  /** A new process in a running container. */
+  execTarget(id: ContainerId, command: readonly string[], o: StreamOptions): Promise<StreamTarget>;
+  /** The container's own process; `tty` as the container was made. */
+  attachTarget(id: ContainerId, o: StreamOptions): Promise<StreamTarget>;
+}
+
 export interface ImageInfo {
   /** What CreateContainer takes: the image id. */
   readonly id: string;

@@ -1,10 +1,10 @@
 // pure
 /** Expected outcomes are data: one result for each thing a sync did or could not do. */
-export type SyncAction = 'StartContainer' | 'KillContainer' | 'CreatePodSandbox' | 'ConfigPodSandbox' | 'KillPodSandbox';
+export type SyncAction = 'MountVolumes' | 'StartContainer' | 'KillContainer' | 'CreatePodSandbox' | 'ConfigPodSandbox' | 'KillPodSandbox';
 
 export interface SyncResult {
   readonly action: SyncAction;
-  /** Container name, or the pod's for sandbox actions. */
+  /** Container name, or the pod's for sandbox and volumes. */
   readonly target: string;
   /** Kubernetes' own reason (`CrashLoopBackOff`, `ErrImagePull`, `CreateContainerError` …) and the text for people. */
   readonly error?: { readonly reason: string; readonly message: string };

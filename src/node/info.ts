@@ -1,5 +1,7 @@
 // pure
 /** The node as told in `info`: a `v1 Node` with what this version knows. Conditions are True when something is not as it should be. */
+import { nodeLabels } from './labels.ts';
+
 export interface TellableCondition {
   readonly type: string;
   readonly status: 'True' | 'False';
@@ -39,7 +41,7 @@ export function nodeObject(f: NodeFacts): NodeObject {
     kind: 'Node',
     metadata: {
       name: f.name,
-      labels: { 'kubernetes.io/hostname': f.name, 'kubernetes.io/arch': f.architecture, 'kubernetes.io/os': 'linux', ...f.labels },
+      labels: nodeLabels({ name: f.name, os: 'linux', arch: f.architecture, configured: f.labels }),
     },
     status: {
       addresses: [...f.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: f.name }],

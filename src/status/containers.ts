@@ -5,6 +5,7 @@
  */
 import type { ContainerState, ContainerStateTerminated, V1ContainerStatus } from '../api/status.ts';
 import type { RestartPolicy } from '../api/v1.ts';
+import type { ProbeView } from '../container/probes.ts';
 import { type ContainerStatus, newestFirst } from '../container/words.ts';
 import type { WallTime } from '../world/clock.ts';
 import { toRfc3339 } from '../world/rfc3339.ts';
@@ -14,16 +15,15 @@ export interface Reason {
   readonly message: string;
 }
 
-/** What probes know, by container id; undefined: no such probe. */
-export interface ProbeView {
-  started(containerId: string): boolean | undefined;
-  ready(containerId: string): boolean | undefined;
-}
-
 export interface ContainerListInputs {
   readonly list: 'app' | 'init' | 'ephemeral';
   /** As in the manifest. */
-  readonly wanted: readonly { readonly name: string; readonly image: string; readonly sidecar: boolean }[];
+  readonly wanted: readonly {
+    readonly name: string;
+    readonly image: string;
+    readonly sidecar: boolean;
+    readonly volumeMounts?: V1ContainerStatus['volumeMounts'];
+  }[];
   /** All records of the pod, in any order. */
   readonly records: readonly ContainerStatus[];
   readonly old: readonly V1ContainerStatus[] | undefined;
@@ -47,7 +47,8 @@ export function containerStatuses(inputs: ContainerListInputs): V1ContainerStatu
     const records = inputs.records.filter((r) => r.name === container.name).sort(newestFirst);
     const before = old.get(container.name);
     const status = withReason(fromRecords(container, records, before, inputs), container, records[0], inputs);
-    return withProbes(status, container.sidecar, records[0], inputs);
+    const { volumeMounts } = container;
+    return { ...withProbes(status, container.sidecar, records[0], inputs), ...(volumeMounts && { volumeMounts }) };
   });
   // as the kubelet shows them: by name, but init containers as they run
   return inputs.list === 'init' ? statuses : statuses.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
@@ -94,7 +95,7 @@ function withoutRecord(container: Wanted, before: V1ContainerStatus | undefined,
 function toldBefore(
   id: string,
   before: V1ContainerStatus | undefined,
-): { startedAt?: string | undefined; finishedAt?: string | undefined } {
+): { startedAt?: string | undefined; finishedAt?: string | undefined; reason?: string; message?: string } {
   const ended = [before?.state.terminated, before?.lastState.terminated].find((t) => t?.containerID === id);
   if (ended) return ended;
   return before?.containerID === id && before.state.running ? before.state.running : {};
@@ -119,11 +120,14 @@ function toState(
       return { waiting: {} };
     case 'exited': {
       const finishedAt = time(record.finishedAt, told.finishedAt);
+      // only the agent that saw the event knows of a kill for memory, and the file of the last words goes with the pod's folder
+      const reason = told.reason === 'OOMKilled' ? told.reason : record.reason;
+      const message = record.message === '' ? (told.message ?? '') : record.message;
       return {
         terminated: {
           exitCode: record.exitCode,
-          ...(record.reason !== '' && { reason: record.reason }),
-          ...(record.message !== '' && { message: record.message }),
+          ...(reason !== '' && { reason }),
+          ...(message !== '' && { message }),
           ...(startedAt !== undefined && { startedAt }),
           ...(finishedAt !== undefined && { finishedAt }),
           containerID,
@@ -140,7 +144,8 @@ function shouldStart(
   { list, restartPolicy, deleting }: ContainerListInputs,
 ): boolean {
   if (newest === undefined) return true;
-  if (deleting || newest.state === 'running') return false;
+  // an ephemeral container is started once
+  if (list === 'ephemeral' || deleting || newest.state === 'running') return false;
   if (newest.state !== 'exited' || container.sidecar) return true;
   if (list === 'init' && newest.exitCode === 0) return false;
   return restartPolicy === 'Always' || (restartPolicy === 'OnFailure' && newest.exitCode !== 0);
@@ -169,10 +174,9 @@ function withProbes(
   { list, probes }: ContainerListInputs,
 ): V1ContainerStatus {
   if (list === 'ephemeral') return { ...status, ready: false };
-  const id = newest?.id ?? '';
   const running = status.state.running !== undefined;
-  const started = running && (probes?.started(id) ?? true);
+  const started = running && (probes?.started(status.name, newest?.id) ?? true);
   const plainInit = list === 'init' && !sidecar;
-  const ready = plainInit ? status.state.terminated?.exitCode === 0 : started && (probes?.ready(id) ?? true);
+  const ready = plainInit ? status.state.terminated?.exitCode === 0 : started && (probes?.ready(status.name, newest?.id) ?? true);
   return { ...status, ready, started };
 }

@@ -7,11 +7,14 @@ import type { DesiredPod } from '../api/desired.ts';
 import { qosClass } from '../api/resources.ts';
 import type { PodPhase, PodStatus } from '../api/status.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
+import type { ProbeView } from '../container/probes.ts';
 import type { RuntimePodStatus } from '../container/words.ts';
 import type { WallTime } from '../world/clock.ts';
 import { podConditions } from './conditions.ts';
-import { containerStatuses, type ProbeView, type Reason } from './containers.ts';
+import { containerStatuses, type Reason } from './containers.ts';
+import { cutMessages } from './messages.ts';
 import { getPhase, isTerminalPhase } from './phase.ts';
+import { volumeMountStatuses } from './volumeMounts.ts';
 
 export interface StatusInputs {
   readonly desired: DesiredPod;
@@ -31,34 +34,43 @@ export interface StatusInputs {
   /** Scheme of container ids: `containerd`. */
   readonly runtimeName: string;
   readonly probes?: ProbeView | undefined;
+  /** The pod's runtime handler mounts read-only all the way down; absent: no. */
+  readonly recursiveReadOnly?: boolean;
   /** The pod's own end, whatever its containers do: Failed with this reason (DeadlineExceeded, NodeRebooted …). */
   readonly failed?: Reason | undefined;
 }
-
-const noReasons: ReadonlyMap<string, Reason> = new Map();
 
 export function generatePodStatus(inputs: StatusInputs): PodStatus {
   const { desired, runtime, old, now } = inputs;
   const { spec } = desired.pod;
   const deleting = inputs.terminal || inputs.deleting === true;
+  const count = spec.containers.length + (spec.initContainers ?? []).length + (spec.ephemeralContainers ?? []).length;
   const list = (
     kind: 'app' | 'init' | 'ephemeral',
     containers: readonly (Container | EphemeralContainer)[],
     before: PodStatus['containerStatuses'],
   ) =>
-    containerStatuses({
-      list: kind,
-      wanted: containers.map((c) => ({ name: c.name, image: c.image ?? '', sidecar: kind === 'init' && c.restartPolicy === 'Always' })),
-      records: runtime.containers,
-      old: before,
-      restartPolicy: spec.restartPolicy ?? 'Always',
-      hasInit: (spec.initContainers ?? []).length > 0,
-      reasons: kind === 'ephemeral' ? noReasons : inputs.reasons,
-      deleting,
-      runtimeName: inputs.runtimeName,
-      now: Date.parse(now) as WallTime,
-      probes: inputs.probes,
-    });
+    cutMessages(
+      containerStatuses({
+        list: kind,
+        wanted: containers.map((c) => ({
+          name: c.name,
+          image: c.image ?? '',
+          sidecar: kind === 'init' && c.restartPolicy === 'Always',
+          volumeMounts: volumeMountStatuses(c, inputs.recursiveReadOnly ?? false),
+        })),
+        records: runtime.containers,
+        old: before,
+        restartPolicy: spec.restartPolicy ?? 'Always',
+        hasInit: (spec.initContainers ?? []).length > 0,
+        reasons: inputs.reasons,
+        deleting,
+        runtimeName: inputs.runtimeName,
+        now: Date.parse(now) as WallTime,
+        probes: inputs.probes,
+      }),
+      count,
+    );
   const initContainerStatuses = list('init', spec.initContainers ?? [], old?.initContainerStatuses);
   const appStatuses = list('app', spec.containers, old?.containerStatuses);
   const ephemeralContainerStatuses = list('ephemeral', spec.ephemeralContainers ?? [], old?.ephemeralContainerStatuses);

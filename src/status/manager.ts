@@ -20,7 +20,7 @@ import { isTerminalPhase } from './phase.ts';
 import { capFile, capSync } from './problems.ts';
 import { ReasonCache } from './reasonCache.ts';
 import { type Stamp, Teller, type Value } from './teller.ts';
-import { capPod, type Ending, runsContainers, tellableStatus, toldPod } from './told.ts';
+import { capPod, type Ending, runsContainers, tellableStatus, toldPod, wholePod } from './told.ts';
 import { illegalReturn, terminatedPodStatus } from './transitions.ts';
 
 export interface StatusManagerDeps {
@@ -183,6 +183,15 @@ export class StatusManager {
   /** The pods as told, by namespace and name. */
   told(): ToldPod[] {
     return this.#all<ToldPod>((kind) => kind === 'Pod');
+  }
+
+  /** The same pods whole, with what is known of them now: nothing is cut, and nobody waits for a slowed down topic. */
+  whole(): ToldPod[] {
+    return this.told().map((told) => {
+      const entry = this.#pods.get(told.metadata.uid as PodUid);
+      if (entry?.desired === undefined) return told;
+      return wholePod(entry.desired, tellableStatus(entry.status, told.status.phase), entry.ending, told);
+    });
   }
 
   sync(): SyncStatus[] {

@@ -26,6 +26,8 @@ export interface SyncView extends ObjectKey {
   readonly winner?: { readonly source: Source; readonly revision: string; readonly generation?: number };
   /** Accepted, and held back before a worker sees it. */
   readonly pending?: Reason;
+  /** Accepted, and what ran before goes on, since there is no room for it. */
+  readonly blockedEdit?: Reason;
   readonly sources: readonly SyncSource[];
 }
 
@@ -124,9 +126,17 @@ function podAnswer(view: SyncView, live: LivePod): Answer {
   const now = liveAnswer(live);
   // what runs goes on while the newer text is held back
   if (pending !== undefined) return { phase: now.phase === 'Running' ? 'Running' : 'Waiting', ...pending };
+  if (view.blockedEdit !== undefined) return blockedAnswer(now, view.blockedEdit, live);
   const refused = refusedEdit(winner, sources);
   // what is wrong with the running pod weighs more than what was written since
   return refused !== undefined && fine.has(now.reason) ? { phase: now.phase, ...refused } : now;
+}
+
+/** What is wrong with the pod that goes on stands first, since that is what somebody must look at now. */
+function blockedAnswer(now: Answer, why: Reason, { running }: LivePod): Answer {
+  const stays = running === undefined ? 'what was accepted before stays' : `revision ${running.revision} stays`;
+  if (fine.has(now.reason)) return answer('UpdateBlocked', why.reason, `${stays}: ${why.message}`);
+  return { ...now, message: `${now.message}; its update is blocked (${why.reason}): ${why.message}` };
 }
 
 const fine: ReadonlySet<string> = new Set(['Accepted', 'Ready', 'Succeeded']);

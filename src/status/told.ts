@@ -16,6 +16,7 @@ export interface Ending {
 
 const maxAnnotationBytes = 256;
 const neverTold: ReadonlySet<string> = new Set(['kubectl.kubernetes.io/last-applied-configuration']);
+const stampKeys: ReadonlySet<string> = new Set(['podsched.dev/boot', 'podsched.dev/seq']);
 const truncatedKey = 'podsched.dev/truncated';
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
@@ -46,6 +47,22 @@ export function toldPod(desired: DesiredPod, status: PodStatus, ending: Ending |
     },
   };
   return { apiVersion: 'v1', kind: 'Pod', metadata: told, spec: toldSpec(spec), status };
+}
+
+/**
+ * The pod whole, for who asks on this machine (kubelet v1.32 GET /pods): metadata, spec after defaults, status. Boot and seq are those of
+ * `told`, what was told last of it.
+ */
+export function wholePod(desired: DesiredPod, status: PodStatus, ending: Ending | undefined, told: ToldPod): ToldPod {
+  const { metadata } = toldPod(desired, status, ending);
+  const stamp = Object.entries(told.metadata.annotations ?? {}).filter(([key]) => stampKeys.has(key));
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...metadata, annotations: { ...desired.pod.metadata.annotations, ...metadata.annotations, ...Object.fromEntries(stamp) } },
+    spec: desired.pod.spec,
+    status,
+  };
 }
 
 const toldContainer = <C extends Container | EphemeralContainer>(c: C) => ({

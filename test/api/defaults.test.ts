@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultPod, defaultPullPolicy } from '../../src/api/defaults.ts';
+import { containerHashes } from '../../src/api/hash.ts';
 import { pod, rawPod } from './objects.ts';
 
 test('the pull policy follows the tag', () => {
@@ -46,6 +47,30 @@ test('what is written stays as it is', () => {
   assert.deepEqual(spec.containers[0]?.ports, [{ containerPort: 80, protocol: 'UDP' }]);
   assert.deepEqual(spec.containers[0]?.resources, { limits: { cpu: '1' }, requests: { cpu: '0' } });
   assert.equal(spec.containers[0]?.imagePullPolicy, 'Never');
+});
+
+test('probes and hooks are filled in; what is written stays', () => {
+  const httpGet = { port: 80 };
+  const written = pod(
+    rawPod(
+      {},
+      {
+        livenessProbe: { httpGet, timeoutSeconds: 0, periodSeconds: 5 },
+        readinessProbe: { grpc: { port: 9000 }, failureThreshold: 7 },
+        lifecycle: { postStart: { httpGet }, preStop: { httpGet: { ...httpGet, path: '/bye', scheme: 'HTTPS' } } },
+      },
+    ),
+  );
+  const [c] = defaultPod(written, 'pi-07').spec.containers;
+  const rest = { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 };
+  assert.deepEqual(c?.livenessProbe, { ...rest, periodSeconds: 5, httpGet: { port: 80, path: '/', scheme: 'HTTP' } });
+  assert.deepEqual(c?.readinessProbe, { ...rest, failureThreshold: 7, grpc: { port: 9000, service: '' } });
+  assert.deepEqual(c?.lifecycle, {
+    postStart: { httpGet: { port: 80, path: '/', scheme: 'HTTP' } },
+    preStop: { httpGet: { port: 80, path: '/bye', scheme: 'HTTPS' } },
+  });
+  assert.equal(c !== undefined && 'startupProbe' in c, false);
+  assert.deepEqual(containerHashes(defaultPod(written, 'pi-07')), containerHashes(written));
 });
 
 test('the node is this one, and a system class brings its priority', () => {

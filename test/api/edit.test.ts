@@ -36,6 +36,10 @@ const firstRow: Readonly<Record<string, Raw>> = {
   activeDeadlineSeconds: edit({ activeDeadlineSeconds: 60 }),
   tolerations: edit({ tolerations: [{ operator: 'Exists' }] }),
   priority: edit({ priority: 7 }),
+  'nodeSelector that still fits': edit({ nodeSelector: { site: 'attic' } }),
+  'affinity that still fits': edit({
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{}] } } },
+  }),
   'order of containers': edit({ containers: [two, one] }),
 };
 

@@ -16,11 +16,25 @@ const wanted: readonly (readonly [RegExp, string])[] = [
   [/\.apiVersion$/, 'v1'],
   [/\.fieldPath$/, 'metadata.name'],
   [/\.resource$/, 'limits.cpu'],
+  [/\.matchFields\[\]\.key$/, 'metadata.name'],
+  [/\.medium$/, 'Memory'],
+  [/\.subPath$/, 'a/b'],
   [/\.(add|drop)\[\]$/, 'NET_ADMIN'],
   [/\.sysctls\[\]\.name$/, 'kernel.shm_rmid_forced'],
   [/\.priorityClassName$/, 'system-node-critical'],
   [/\.(ip|hostIP|nameservers\[\])$/, '192.0.2.1'],
   [/\[podsched\.dev\/crash-backoff\]$/, '1s,1m'],
+  [/\[container\.apparmor\.security\.beta\.kubernetes\.io\/\*\]$/, 'runtime/default'],
+];
+/** What must stand beside a field, in the struct at the second place's end, for the pod to be right. */
+const beside: readonly (readonly [field: RegExp, place: RegExp, fields: Plain])[] = [
+  [/\.initContainers\[\]\.(\w+Probe|lifecycle)\b/, /\.initContainers\[\]$/, { restartPolicy: 'Always' }],
+  [/\.matchFields\b/, /\.matchFields\[\]$/, { values: ['x'] }],
+  [/\.volumeMounts\b/, /^spec$/, { volumes: [{ name: 'x' }] }],
+  [/\.recursiveReadOnly$/, /\.volumeMounts\[\]$/, { readOnly: true }],
+  [/\.mountPropagation$/, /\.(containers|initContainers)\[\]$/, { securityContext: { privileged: true } }],
+  [/\.limits\[hugepages-/, /\.resources$/, { requests: { cpu: '1' } }],
+  [/\.requests\[hugepages-/, /\.resources$/, { limits: { cpu: '1', 'hugepages-2Mi': '64Mi' } }],
 ];
 /** Tried after that, so that a field this list forgets is found all the same. */
 const words = ['x', '/x', '192.0.2.1', 'metadata.name', 'limits.cpu', '1', '64Mi', '1s', 'true', 'NET_ADMIN', 'kernel.shm_rmid_forced'];
@@ -88,6 +102,7 @@ export class Prober {
       if (shape.kind === 'map') return { [keyOf(step)]: make(shape.of, `${place}${step}`, rest) };
       if (shape.kind !== 'struct') throw new Error(`${place} has nothing under it`);
       const made = this.#required(row.kind, shape.type, place);
+      for (const [field, at, fields] of beside) if (field.test(row.place) && at.test(place)) Object.assign(made, fields);
       const field = fieldsOf(shape.type).get(step);
       if (field === undefined) throw new Error(`${shape.type} has no ${step}`);
       if (extra !== undefined && parentOf(extra.place) === place)

@@ -41,7 +41,12 @@ export interface FieldRow {
 export const otherKey = 'example.com/other';
 
 /** What validate.ts knows better than the support table. */
-const narrower: ReadonlyMap<string, string> = new Map([['spec.containers[].restartPolicy', 'only init containers may have one']]);
+const narrower: ReadonlyMap<string, string> = new Map([
+  ['spec.containers[].restartPolicy', 'only init containers may have one'],
+  ...['spec.containers[]', 'spec.initContainers[]'].map(
+    (place) => [`${place}.readinessProbe.terminationGracePeriodSeconds`, 'a readiness probe ends nothing'] as const,
+  ),
+]);
 
 const narrowerWords: readonly (readonly [RegExp, readonly string[]])[] = [
   // it takes a user namespace, and hostUsers: false is refused
@@ -80,7 +85,11 @@ export const beyondList: ReadonlyMap<string, { readonly told: string; readonly e
 export const stepsOf = (place: string): string[] => place.match(/\[[^\]]*\]|[^.[\]]+/g) ?? [];
 
 /** The key of a step `[key]`; a row for all keys that begin so is tried with one of them. */
-export const keyOf = (step: string): string => step.slice(1, -1).replace(/\*$/, 'x');
+export const keyOf = (step: string): string =>
+  step
+    .slice(1, -1)
+    .replace(/^hugepages-\*$/, 'hugepages-2Mi')
+    .replace(/\*$/, 'x');
 
 /** The path in an object whose lists have one entry each. */
 export const pathOf = (place: string): string =>

@@ -45,6 +45,63 @@ test('a variable has one source, and no value beside it', () => {
   pod(env(one, { value: '' }));
 });
 
+test('references to ConfigMaps and Secrets have a name and a key that such objects can have', () => {
+  for (const ref of ['configMapKeyRef', 'secretKeyRef']) {
+    const of = (o: Raw) => env({ [ref]: o });
+    for (const optional of [undefined, true, false])
+      pod(of({ name: 'site.conf', key: 'a.b-c_D', ...(optional !== undefined && { optional }) }));
+    only(decode(of({ key: 'k' })), `${at}.${ref}.name`);
+    only(decode(of({ name: '', key: 'k' })), `${at}.${ref}.name`);
+    only(decode(of({ name: 'Site', key: 'k' })), `${at}.${ref}.name`);
+    only(decode(of({ name: '../x', key: 'k' })), `${at}.${ref}.name`);
+    only(decode(of({ name: 'site' })), `${at}.${ref}.key`);
+    only(decode(of({ name: 'site', key: '' })), `${at}.${ref}.key`);
+    only(decode(of({ name: 'site', key: '..' })), `${at}.${ref}.key`);
+    only(decode(of({ name: 'site', key: 'a/b' })), `${at}.${ref}.key`);
+    only(decode(env({ [ref]: { name: 'a', key: 'k' }, fieldRef: { fieldPath: 'metadata.name' } })), at);
+    only(decode(env({ [ref]: { name: 'a', key: 'k' } }, { value: 'x' })), at);
+    const { warnings } = decode(of({ name: 'site', key: 'k', optionl: true }));
+    assert.deepEqual(
+      warnings.map((w) => w.nearest),
+      ['optional'],
+    );
+  }
+});
+
+test('each envFrom entry has one source and a prefix that can begin a name', () => {
+  const from = (...entries: Raw[]) => rawPod({}, { envFrom: entries });
+  const place = 'spec.containers[0].envFrom[0]';
+  pod(
+    from(
+      { configMapRef: { name: 'a' } },
+      { secretRef: { name: 'b', optional: true }, prefix: 'B_' },
+      { prefix: '1 x', secretRef: { name: 'b' } },
+    ),
+  );
+  pod(rawPod({ initContainers: [{ name: 'i', image: 'x:1', envFrom: [{ configMapRef: { name: 'a' } }] }] }));
+  only(decode(from({})), place);
+  only(decode(from({ prefix: 'A_' })), place);
+  only(decode(from({ configMapRef: { name: 'a' }, secretRef: { name: 'b' } })), place);
+  only(decode(from({ configMapRef: {} })), `${place}.configMapRef.name`);
+  only(decode(from({ secretRef: { name: 'B' } })), `${place}.secretRef.name`);
+  only(decode(from({ secretRef: { name: 'b' }, prefix: 'A=' })), `${place}.prefix`);
+  only(decode(from({ secretRef: { name: 'b' }, prefix: 'é' })), `${place}.prefix`);
+  assert.equal(decode(from({ configmapRef: { name: 'a' } })).warnings[0]?.nearest, 'configMapRef');
+});
+
+test('B7: of fields that have no effect here each is named, as a mistake where leaving it out would change what runs', () => {
+  const raw = rawPod({
+    serviceAccountName: 'robot',
+    topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }],
+    readinessGates: [{ conditionType: 'example.org/ready' }],
+    hostUsers: false,
+  });
+  const { problems, warnings, object } = decode(raw);
+  assert.equal(object, undefined);
+  assert.deepEqual(problems.map((p) => p.path).sort(), ['spec.hostUsers', 'spec.readinessGates']);
+  assert.deepEqual(warnings.map((w) => w.path).sort(), ['spec.serviceAccountName', 'spec.topologySpreadConstraints']);
+});
+
 test('names of hosts and DNS have their form and their limits', () => {
   const dns = (dnsConfig: Raw, more: Raw = {}) => rawPod({ dnsConfig, ...more });
   only(decode(rawPod({ subdomain: 'a.b' })), 'spec.subdomain');

@@ -2,6 +2,7 @@
  * The whole agent but its doors, in virtual time: the real wiring around a fake runtime, a folder in memory, stores that survive an agent, and a
  * broker that keeps what was told. `restart()` is kill -9 and a new start: nothing of the old agent says goodbye.
  */
+import type { HostSocket } from '../../src/admission/hostPorts.ts';
 import type { PodUid } from '../../src/api/objects.ts';
 import type { FileStatus, NodeOnline, SyncStatus } from '../../src/api/payloads.ts';
 import type { ToldPod, V1Event } from '../../src/api/status.ts';
@@ -9,7 +10,9 @@ import { escapeFileName } from '../../src/api/topics.ts';
 import { BrokerSession } from '../../src/broker/session.ts';
 import type { SessionIdentity } from '../../src/broker/words.ts';
 import { Kubelet } from '../../src/kubelet.ts';
+import type { KubeletWorld } from '../../src/kubeletWorld.ts';
 import type { LogFolders } from '../../src/kuberuntime/logs.ts';
+import { nodeLabels } from '../../src/node/labels.ts';
 import type { Broker } from '../../src/world/broker.ts';
 import type { Clock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
@@ -59,6 +62,35 @@ export class World {
   readonly retained = new Map<string, string>();
   readonly events: V1Event[] = [];
   readonly onTold: ((topic: string, payload: string | undefined) => void)[] = [];
+  nodeLabels: Readonly<Record<string, string>> = {};
+  /** What listens on the host. */
+  readonly hostSockets: HostSocket[] = [];
+  /** What containers say at their end, by name. */
+  readonly lastWords = new Map<string, string>();
+  /** Folders are no part of this world; what was asked of them is. */
+  readonly volumes: KubeletWorld['volumes'] & { readonly asked: string[]; failure: string | undefined } = {
+    asked: [],
+    failure: undefined,
+    async setUp({ name }) {
+      this.asked.push(`set up ${name}`);
+      if (this.failure !== undefined) throw new Error(this.failure);
+    },
+    async mounts() {
+      return [];
+    },
+    async tearDown(uid) {
+      this.asked.push(`tear down ${uid}`);
+    },
+    async retain() {},
+    async hostsChanged(pods) {
+      this.asked.push(
+        `hosts ${pods
+          .map((p) => p.desired.name)
+          .sort()
+          .join()}`,
+      );
+    },
+  };
   bootId = 'boot-1';
   #boot = 1;
   #seq = 0;
@@ -103,6 +135,9 @@ export class World {
         stateStore: cut<Store>(this.stateStore, isAlive),
         runStore: cut<Store>(this.runStore, isAlive),
         logFolders: this.o.logs ?? noLogs,
+        volumes: cut(this.volumes, isAlive),
+        grpcCheck: async () => ({ serving: true, message: '' }),
+        lastWords: async (status) => this.lastWords.get(status.name) ?? '',
         broker: {
           tell: (topic, payload, { expirySeconds }) => {
             if (!alive.now) return;
@@ -133,6 +168,13 @@ export class World {
         hostIps: () => ['192.0.2.7'],
         nodeMemoryBytes: 2 ** 30,
         thermalThrottlePaths: [],
+        nodeFacts: () => ({
+          name: this.nodeName,
+          labels: nodeLabels({ name: this.nodeName, os: 'linux', arch: 'arm64', configured: this.nodeLabels }),
+          os: 'linux',
+          allocatable: { cpuMilli: 4000, memoryBytes: 2 ** 30, pods: 110 },
+        }),
+        hostSockets: () => this.hostSockets,
         conditionsChanged: () => {},
       },
       {
@@ -145,6 +187,7 @@ export class World {
         maxContainerRestartMs: 300_000,
         serializeImagePulls: true,
         strict: () => false,
+        nodeValues: () => ({ name: this.nodeName, arch: 'arm64', labels: this.nodeLabels }),
       },
     );
     session?.run(new AbortController().signal).catch(() => {}); // a dead agent's session never ends

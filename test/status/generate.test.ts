@@ -87,6 +87,12 @@ const cases: readonly (readonly [string, readonly ContainerStatus[], Parameters<
     { probes: { started: () => undefined, ready: () => false } },
     { started: true, ready: false },
   ],
+  [
+    'probes are asked by the container and the id of its newest record',
+    [record('c', 'running', { attempt: 1 }), record('c', 'exited')],
+    { probes: { started: (name, id) => name === 'c' && id === 'c-1', ready: (name, id) => name === 'c' && id === 'c-1' } },
+    { started: true, ready: true },
+  ],
 ];
 
 for (const [title, records, inputs, expected] of cases) {
@@ -178,6 +184,18 @@ test('a start in the future counts as now, and what was told of a container stay
     [only(third).state.terminated?.startedAt, only(third).state.terminated?.finishedAt],
     ['2026-01-01T01:00:00Z', '2026-01-01T01:02:00Z'],
   );
+});
+
+test('last words and a kill for memory, once told, stay when the runtime and the folder no longer say them', () => {
+  const said = { exitCode: 137, reason: 'OOMKilled', message: 'the cache is full' };
+  const first = generate(pod, runtimePod([record('c', 'exited', said)]));
+  const later = record('c', 'exited', { exitCode: 137, reason: 'Error' });
+  const told = (s: PodStatus) => [only(s).state, only(s).lastState].map((x) => [x.terminated?.reason, x.terminated?.message]);
+  assert.deepEqual(told(generate(pod, runtimePod([later]), { old: first }))[0], ['OOMKilled', 'the cache is full']);
+  const next = runtimePod([record('c', 'running', { attempt: 1 }), later]);
+  assert.deepEqual(told(generate(pod, next, { old: first }))[1], ['OOMKilled', 'the cache is full']);
+  const another = runtimePod([record('c', 'exited', { attempt: 1, exitCode: 137, reason: 'Error' }), later]);
+  assert.deepEqual(told(generate(pod, another, { old: first }))[0], ['Error', undefined]);
 });
 
 test('times are whole seconds', () => {
@@ -296,4 +314,13 @@ test('a pod that was not let in is told as the kubelet tells it', () => {
       qosClass: 'BestEffort',
     },
   );
+});
+
+test('why an ephemeral container could not start is told, and one that has ended is never told to wait again', () => {
+  const pod = desiredPod(simple({ ephemeralContainers: [{ name: 'look', image: 'busybox' }] }));
+  const reasons = new Map([['look', { reason: 'ErrImagePull', message: 'no such image' }]]);
+  const state = (records: Parameters<typeof runtimePod>[0]) =>
+    generate(pod, runtimePod(records), { reasons }).ephemeralContainerStatuses?.[0]?.state;
+  assert.deepEqual(state([record('c', 'running')]), { waiting: { reason: 'ErrImagePull', message: 'no such image' } });
+  assert.equal(state([record('c', 'running'), record('look', 'exited', { exitCode: 1 })])?.terminated?.exitCode, 1);
 });

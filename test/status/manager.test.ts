@@ -268,3 +268,28 @@ test('a run directory that cannot be read or written stops nothing', async () =>
   await settle();
   assert.equal(told.length, 1);
 });
+
+test('asked on the machine a pod is whole: what is cut from the topic is in it, and its newest status', async () => {
+  const { manager, last } = setUp();
+  const long = 'x'.repeat(300);
+  const spec = simple({
+    containers: [{ name: 'c', image: 'busybox', command: ['serve'], env: [{ name: 'A', value: 'b' }] }],
+    ephemeralContainers: [{ name: 'debugger', image: 'busybox', stdin: true }],
+  });
+  const pod = desiredPod(spec, { labels: { app: 'web' }, annotations: { long, 'podsched.dev/boot': '99' } });
+  const pending = generate(pod, runtimePod([]));
+  manager.setPod(pod, pending);
+  assert.deepEqual(manager.whole(), [], 'not before it is told');
+  await settle();
+  const [first] = manager.whole();
+  assert.deepEqual(first?.spec, spec);
+  const { annotations, labels, uid } = first?.metadata ?? {};
+  assert.deepEqual([annotations?.long, labels?.app, uid], [long, 'web', 'uid-1']);
+  for (const key of ['boot', 'seq', 'source', 'revision'].map((k) => `podsched.dev/${k}`))
+    assert.equal(annotations?.[key], last().metadata.annotations?.[key], key);
+  assert.equal(annotations?.['podsched.dev/boot'], '3');
+
+  const now = generate(pod, runtimePod([record('c', 'running'), record('debugger', 'running')]), { old: pending });
+  manager.setPod(pod, now);
+  assert.deepEqual(manager.whole()[0]?.status, now);
+});
