@@ -9,6 +9,7 @@ import { usersOf } from './api/references.ts';
 import type { PodStatus } from './api/status.ts';
 import { Mailbox } from './async/mailbox.ts';
 import { Config } from './config/manager.ts';
+import { ignoredPaths } from './config/view.ts';
 import { PodCache } from './container/cache.ts';
 import { labels } from './container/words.ts';
 import { Instances } from './instances.ts';
@@ -76,8 +77,7 @@ export class Kubelet {
       event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
       changed: (uid) => this.#probed(uid),
       added: (uid) => {
-        const pod = this.pods.get(uid);
-        if (pod !== undefined) this.#setDesired(pod);
+        for (const pod of this.pods.list()) if (pod.uid === uid) this.#setDesired(pod);
         this.#mailbox.push({ from: 'sync', uids: [uid] });
       },
       known: () => this.#instances.list(),
@@ -86,6 +86,7 @@ export class Kubelet {
       known: (uid) => this.#instances.get(uid),
       probes: (desired) => this.podSide.probes.view(desired),
       objects: this.#objects,
+      ignored: ({ key, source }) => ignoredPaths(this.config.view(), key, source),
       recursiveReadOnly: (handler) => this.recursiveReadOnly(handler),
       runtimeName: () => this.runtimeState.runtimeName(),
     });

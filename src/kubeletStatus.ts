@@ -25,6 +25,8 @@ export interface StatusHooks {
   /** Accepted ConfigMaps and Secrets, as a pod of that source sees them. */
   readonly objects: ObjectLookup;
   readonly recursiveReadOnly: (handler: string) => boolean;
+  /** Paths of its manifest that have no effect; undefined before the manifests were read. */
+  readonly ignored: (desired: DesiredPod) => readonly string[] | undefined;
   /** The scheme of container ids. */
   readonly runtimeName: () => string;
 }
@@ -58,6 +60,7 @@ export class StatusSide {
       hostIps: this.world.hostIps(),
       runtimeName: this.hooks.runtimeName(),
       probes: this.hooks.probes(desired),
+      ignored: this.hooks.ignored(desired),
       recursiveReadOnly: this.hooks.recursiveReadOnly(desired.pod.spec.runtimeClassName ?? ''),
     });
   }

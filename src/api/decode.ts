@@ -81,8 +81,14 @@ export function decodeObject(raw: unknown, o: DecodeOptions): Decoded {
   // where something was refused, that nothing is left is no mistake of its own
   const covered = ({ path, got }: Problem): boolean => told.some((t) => under(path, t) || (got === 'nothing' && under(t, path)));
   const problems = [...walk.problems, ...validateObject(object, o).filter((p) => !covered(p))];
-  const warnings = cap(walk.warnings);
+  const warnings = cap(walk.warnings.filter(({ path }) => !holdsInMemory(object, path)));
   return problems.length > 0 ? { problems: cap(problems), warnings } : { object, problems, warnings };
+}
+
+/** The one field whose effect depends on another: a volume in memory keeps to its limit. */
+function holdsInMemory(object: ApiObject, path: string): boolean {
+  const index = /^spec\.volumes\[(\d+)\]\.emptyDir\.sizeLimit$/.exec(path)?.[1];
+  return index !== undefined && object.kind === 'Pod' && object.spec.volumes?.[Number(index)]?.emptyDir?.medium === 'Memory';
 }
 
 /** The key of a raw object, as far as it can be read: what is refused keeps its last good by it. */

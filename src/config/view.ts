@@ -86,6 +86,13 @@ export function computeView(input: ViewInput): ConfigView {
   };
 }
 
+/** Places of an object's manifest that have no effect; undefined before the manifests were read. */
+export function ignoredPaths({ objects, folder }: ConfigView, key: KeyText, source: Source): readonly string[] | undefined {
+  if (!folder.read) return undefined;
+  const said = objects.find((o) => o.key === key)?.sources.find((s) => s.source === source);
+  return (said?.warnings ?? []).flatMap((w) => (w.path === '' ? [] : [w.path]));
+}
+
 type Refusals = ReadonlyMap<Source, { readonly reason: string; readonly problems: readonly Problem[] }>;
 
 /** By object: the sources that say something about it that is refused, or that may have said something. */

@@ -10,7 +10,27 @@ import type { RuntimePodStatus } from '../container/words.ts';
 
 type Untimed = Omit<PodCondition, 'lastTransitionTime'>;
 
-const ownTypes: ReadonlySet<string> = new Set(['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled']);
+/** podsched's own: fields of the manifest have no effect here. */
+export const fieldsIgnored = 'podsched.dev/FieldsIgnored';
+
+const ownTypes: ReadonlySet<string> = new Set([
+  'PodReadyToStartContainers',
+  'Initialized',
+  'Ready',
+  'ContainersReady',
+  'PodScheduled',
+  fieldsIgnored,
+]);
+
+/** More than these are counted only. */
+const mostPaths = 20;
+
+function ignoredCondition(paths: readonly string[]): Untimed[] {
+  if (paths.length === 0) return [];
+  const more = paths.length > mostPaths ? ` and ${paths.length - mostPaths} more` : '';
+  const message = `without effect: ${paths.slice(0, mostPaths).join(', ')}${more}`;
+  return [{ type: fieldsIgnored, status: 'True', reason: 'FieldsWithoutEffect', message }];
+}
 
 /** One ready sandbox, the newest, in the wanted network, with an address if it has a network of its own: no new one is needed. */
 export function hasUsableSandbox(spec: PodSpec, runtime: RuntimePodStatus): boolean {
@@ -69,12 +89,14 @@ export interface ConditionInputs {
   readonly statuses: readonly V1ContainerStatus[];
   readonly phase: PodPhase;
   readonly old: readonly PodCondition[] | undefined;
+  /** Paths of the manifest that have no effect; absent: not known now, and what was told stays. */
+  readonly ignored?: readonly string[] | undefined;
   /** RFC 3339. */
   readonly now: string;
 }
 
 /** All conditions, those of others (DisruptionTarget …) first and as they were. */
-export function podConditions({ spec, runtime, statuses, phase, old = [], now }: ConditionInputs): PodCondition[] {
+export function podConditions({ spec, runtime, statuses, phase, old = [], ignored, now }: ConditionInputs): PodCondition[] {
   const containersReady = containersReadyCondition(spec, statuses, phase);
   const computed: Untimed[] = [
     { type: 'PodReadyToStartContainers', status: hasUsableSandbox(spec, runtime) ? 'True' : 'False' },
@@ -82,6 +104,7 @@ export function podConditions({ spec, runtime, statuses, phase, old = [], now }:
     { ...containersReady, type: 'Ready' },
     containersReady,
     { type: 'PodScheduled', status: 'True' },
+    ...(ignored === undefined ? old.filter((c) => c.type === fieldsIgnored) : ignoredCondition(ignored)),
   ];
   const before = new Map(old.map((c) => [c.type, c]));
   return [

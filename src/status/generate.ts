@@ -34,6 +34,8 @@ export interface StatusInputs {
   /** Scheme of container ids: `containerd`. */
   readonly runtimeName: string;
   readonly probes?: ProbeView | undefined;
+  /** Paths of the manifest that have no effect; absent: not known now. */
+  readonly ignored?: readonly string[] | undefined;
   /** The pod's runtime handler mounts read-only all the way down; absent: no. */
   readonly recursiveReadOnly?: boolean;
   /** The pod's own end, whatever its containers do: Failed with this reason (DeadlineExceeded, NodeRebooted …). */
@@ -80,7 +82,7 @@ export function generatePodStatus(inputs: StatusInputs): PodStatus {
   const { phase, ...why } = stickyPhase(counted, old, inputs.failed);
   return {
     phase,
-    conditions: podConditions({ spec, runtime, statuses, phase, old: old?.conditions, now }),
+    conditions: podConditions({ spec, runtime, statuses, phase, old: old?.conditions, ignored: inputs.ignored, now }),
     ...why,
     ...hostAddresses(inputs.hostIps),
     ...podAddresses(inputs),

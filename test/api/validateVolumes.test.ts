@@ -60,9 +60,12 @@ test('volumes of other kinds are refused by path', () => {
     only(decode(rawPod({ volumes: [{ name: 'v', [kind]: source }] })), `spec.volumes[0].${kind}`);
 });
 
-test('a size limit on disk is told as without effect', () => {
-  const { warnings } = decode(rawPod({ volumes: [{ name: 'data', emptyDir: { sizeLimit: '1Gi' } }] }));
-  assert.deepEqual(paths(warnings), ['spec.volumes[0].emptyDir.sizeLimit']);
+test('a size limit on disk is told as without effect; in memory it holds', () => {
+  const volumes = [
+    { name: 'data', emptyDir: { sizeLimit: '1Gi' } },
+    { name: 'mem', emptyDir: { medium: 'Memory', sizeLimit: '8Mi' } },
+  ];
+  assert.deepEqual(paths(decode(rawPod({ volumes })).warnings), ['spec.volumes[0].emptyDir.sizeLimit']);
 });
 
 test('a mount names a volume of the pod, and the nearest one is told', () => {

@@ -324,3 +324,17 @@ test('why an ephemeral container could not start is told, and one that has ended
   assert.deepEqual(state([record('c', 'running')]), { waiting: { reason: 'ErrImagePull', message: 'no such image' } });
   assert.equal(state([record('c', 'running'), record('look', 'exited', { exitCode: 1 })])?.terminated?.exitCode, 1);
 });
+
+test('fields without effect are a condition of the pod, kept while nobody knows better and gone with the fields', () => {
+  const desired = desiredPod(simple());
+  const types = (s: PodStatus) => s.conditions?.find((c) => c.type === 'podsched.dev/FieldsIgnored')?.message;
+  const first = generate(desired, runtimePod([]), { ignored: ['spec.tolerations', 'spec.nodeName'] });
+  assert.equal(types(first), 'without effect: spec.tolerations, spec.nodeName');
+  assert.equal(first.conditions?.at(-1)?.status, 'True');
+  const unread = generate(desired, runtimePod([]), { old: first });
+  assert.equal(types(unread), types(first));
+  assert.equal(unread.conditions?.filter((c) => c.type === 'podsched.dev/FieldsIgnored').length, 1);
+  assert.equal(types(generate(desired, runtimePod([]), { old: first, ignored: [] })), undefined);
+  const many = Array.from({ length: 25 }, (_, i) => `spec.x${i}`);
+  assert.match(types(generate(desired, runtimePod([]), { ignored: many })) ?? '', /spec\.x19 and 5 more$/);
+});
