@@ -25,7 +25,7 @@ import { podDns } from './kuberuntime/dns.ts';
 import { lastWords } from './kuberuntime/lastWords.ts';
 import { LogRotation } from './kuberuntime/logRotation.ts';
 import { fsLogFolders } from './kuberuntime/logs.ts';
-import { hostIps } from './node/addresses.ts';
+import { recentHostIps } from './node/addresses.ts';
 import { readHostDns, watchHostDns } from './node/hostDns.ts';
 import { loadIdentity } from './node/identity.ts';
 import { nodeObject } from './node/info.ts';
@@ -120,6 +120,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     podLogsDir: config.podLogsDir,
     labels: () => config.nodeLabels,
   });
+  const hostIps = recentHostIps(clock);
   const hostDns = () => readHostDns(config.resolvConf);
   const volumes = new VolumeManager({
     clock,
@@ -132,6 +133,9 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     clusterDomain: config.clusterDomain,
     recursiveReadOnly: (handler) => kubelet.recursiveReadOnly(handler),
     seLinux: () => existsSync('/sys/fs/selinux/enforce'),
+    lives: async (uid) =>
+      (await runtime.listSandboxes(uid)).some((s) => s.state === 'ready') ||
+      (await runtime.listContainers(uid)).some((c) => c.state === 'running' || c.state === 'unknown'),
   });
   watchHostDns(config.resolvConf, { clock, onChange: () => void volumes.resolvChanged() }, stop.signal);
   const logRotation = new LogRotation({
@@ -172,6 +176,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       hostIps,
       nodeMemoryBytes: totalmem(),
       hugepageSizes: node.hugepageSizes,
+      countsSwap: node.countsSwap,
       thermalThrottlePaths: [],
       nodeCpus: cpus().length,
       nodeStorageBytes: node.storageBytes,

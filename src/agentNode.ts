@@ -1,5 +1,5 @@
 /** What this machine is, as the agent read it at its start: for `info`, for admission, and for manifests that name their node. Owns nothing. */
-import { readdirSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { arch, cpus, totalmem } from 'node:os';
 import type { NodeFacts } from './admission/admit.ts';
 import type { NodeValues } from './api/nodeValues.ts';
@@ -21,6 +21,7 @@ export interface AgentNode {
   readonly architecture: string;
   /** Sizes of huge pages that the kernel knows, as cgroups name them. */
   readonly hugepageSizes: readonly string[];
+  readonly countsSwap: boolean;
   readonly facts: () => Omit<NodeFacts, 'hostPortsInUse'>;
   readonly values: () => NodeValues;
   /** Bytes of the file system that pods write to; 0 when it cannot be asked. */
@@ -46,7 +47,8 @@ export async function readNode({ nodeName, maxPods, podLogsDir, labels }: NodeSe
   const all = () => nodeLabels({ name: nodeName, os: 'linux', arch: architecture, configured: labels() });
   return {
     architecture,
-    hugepageSizes: hugepageSizes(foldersIn('/sys/kernel/mm/hugepages')),
+    hugepageSizes: hugepageSizes(foldersIn(`${roots.sys}/kernel/mm/hugepages`)),
+    countsSwap: existsSync('/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes'),
     facts: () => ({ name: nodeName, labels: all(), os: 'linux', allocatable, appArmor }),
     values: () => ({
       name: nodeName,

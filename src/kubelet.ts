@@ -13,24 +13,25 @@ import { ignoredPaths } from './config/view.ts';
 import { PodCache } from './container/cache.ts';
 import { labels } from './container/words.ts';
 import { Instances } from './instances.ts';
-import { buildAdmission } from './kubeletAdmission.ts';
+import { buildAdmission, mayLive } from './kubeletAdmission.ts';
 import { PodSide } from './kubeletPods.ts';
 import { RuntimeSide } from './kubeletRuntime.ts';
 import { StatusSide } from './kubeletStatus.ts';
+import { buildPodSync } from './kubeletSteps.ts';
 import { TellSide } from './kubeletTelling.ts';
 import { Upkeep } from './kubeletUpkeep.ts';
 import { configWorld, type KubeletSettings, type KubeletWorld } from './kubeletWorld.ts';
 import type { ObjectLookup } from './kuberuntime/envObjects.ts';
 import type { LoggedContainer } from './kuberuntime/logFolder.ts';
 import { RuntimeState } from './node/runtimeState.ts';
-import { adoptableUid, isAlive, predecessorsOf } from './pleg/adoption.ts';
+import { adoptableUid, predecessorsOf } from './pleg/adoption.ts';
 import { followEvents } from './pleg/follow.ts';
 import { Pleg } from './pleg/pleg.ts';
 import { Completions } from './pod/completions.ts';
 import { instanceState } from './pod/instanceState.ts';
 import { PodManager } from './pod/manager.ts';
 import { PodWorkers, type SyncOutcome } from './pod/workers.ts';
-import { PodSync } from './podsync.ts';
+import type { PodSync } from './podsync.ts';
 import type { EventRecorder } from './status/events.ts';
 import { rejectedPodStatus } from './status/generate.ts';
 import type { StatusManager } from './status/manager.ts';
@@ -71,10 +72,10 @@ export class Kubelet {
   ) {
     const { clock, log, runtime } = world;
     this.#instances = new Instances(clock, this.pods);
-
     this.podSide = new PodSide(world, settings, {
       statusOf: (uid) => this.#cache.get(uid),
-      event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
+      event: (pod, container, type, reason, message) => this.#status.quote(pod, container, type, reason, message),
+      starting: (id) => this.#runtime.manager.isStarting(id),
       changed: (uid) => this.#probed(uid),
       added: (uid) => {
         for (const pod of this.pods.list()) if (pod.uid === uid) this.#setDesired(pod);
@@ -104,6 +105,7 @@ export class Kubelet {
       emit: (event) => {
         this.#mailbox.push({ from: 'pleg', event });
         this.podSide.look(event.uid);
+        this.#podSync.news(event.uid);
       },
       lastWords: world.lastWords,
       inspectTimeoutMs,
@@ -147,38 +149,20 @@ export class Kubelet {
       desired: (uid) => this.pods.get(uid),
       liveness: (id) => this.podSide.probes.liveness(id),
       startup: (id) => this.podSide.probes.startup(id),
+      postStartEnded: (uid) => this.podSide.probes.look(uid),
       objects: this.#objects,
       mine: this.#mine,
     });
-    this.#podSync = new PodSync({
-      clock,
-      log,
-      bootId: world.bootId,
-      status: {
-        generate: (desired, runtimeStatus, inputs) => this.#status.generate(desired, runtimeStatus, inputs),
-        get: (uid) => this.status.get(uid),
-        set: (desired, status, ending) => this.#setStatus(desired, status, ending),
-        setReasons: (uid, results) => this.status.setReasons(uid, results),
-        terminate: (uid) => this.status.terminate(uid),
-      },
-      completions: {
-        find: (desired) => this.#completions.find(desired.key, desired.workHash),
-        record: (desired, exits, status) => this.#completions.record(desired, status.phase, exits, status),
-        adopt: (desired) => this.#completions.adopt(desired.key, desired.workHash),
-      },
-      endedOtherwise: (desired, status) => this.#runtime.endedOtherwise(desired, status),
-      renew: (uid) => this.#renew(uid),
-      runtime: {
-        syncPod: (desired, status, signal) => this.#runtime.syncPod(desired, status, signal),
-        killPod: (target, status, grace) => this.#runtime.manager.killPod(target, status, grace),
-      },
-      volumes: world.volumes,
+    this.#podSync = buildPodSync(world, {
+      status: this.#status,
+      setStatus: (desired, status, ending) => this.#setStatus(desired, status, ending),
+      completions: this.#completions,
+      runtime: this.#runtime,
+      runtimeState: this.runtimeState,
+      cache: this.#cache,
       probes: this.podSide.probes,
-      newerStatus: (uid, signal) => this.#cache.getNewerThan(uid, this.#cache.stamp(), signal),
-      networkError: () => this.runtimeState.networkError(),
-      runtimeUp: () => this.runtimeState.down() === undefined,
-      event: (desired, type, reason, message) => this.#status.event(desired, undefined, type, reason, message),
-      isDesired: (uid) => this.pods.get(uid) !== undefined,
+      renew: (uid) => this.#renew(uid),
+      desired: (uid) => this.pods.get(uid),
     });
     this.workers = new PodWorkers({
       clock,
@@ -199,7 +183,7 @@ export class Kubelet {
       random: world.random,
       syncFrequencyMs: settings.syncFrequencyMs,
       predecessors: (desired) => (this.pleg.listed() ? predecessorsOf(this.pleg.pods(), desired) : 'unknown'),
-      mayLive: (uid) => !this.pleg.listed() || this.pleg.pods().some((p) => p.uid === uid && isAlive(p)),
+      mayLive: (uid) => mayLive(this.pleg, uid, this.status.get(uid)),
     });
     this.#upkeep = new Upkeep(world, {
       config: this.config,
@@ -247,7 +231,10 @@ export class Kubelet {
       reject: (pod, reason, message) => this.#reject(pod, reason, message),
       cleanUpContainers: (uid) => this.#upkeep.cleanUp(uid),
       finished: (uid) => this.#finished(uid),
-      housekeeping: () => this.#keepHouse(),
+      housekeeping: () => {
+        this.#telling.checkReady();
+        this.#upkeep.round();
+      },
       changed: () => this.#upkeep.soon(),
     });
   }
@@ -274,6 +261,7 @@ export class Kubelet {
     this.#stop.abort();
     this.#upkeep.stop();
     this.admission.stop();
+    this.#podSync.stop();
     const over = new AbortController();
     const patience = this.world.clock.sleep(stopMs, over.signal).catch(() => {}); // all ended in time
     await Promise.race([Promise.all([this.workers.stop(), Promise.allSettled(this.#running)]), patience]);
@@ -350,6 +338,7 @@ export class Kubelet {
   /** A pod that is being ended is only told of what its probes find. */
   #probed(uid: PodUid): void {
     const [known, runtime] = [this.#instances.get(uid), this.#cache.get(uid)];
+    this.#podSync.news(uid);
     if (this.workers.state(uid) !== 'terminating') this.#mailbox.push({ from: 'sync', uids: [uid] });
     else if (known !== undefined && runtime !== undefined) this.#podSync.tellEnding(known, runtime);
   }
@@ -357,6 +346,8 @@ export class Kubelet {
   #setDesired(wanted: DesiredPod): void {
     const pod = this.podSide.ephemeral.applied(wanted);
     this.#instances.set(pod);
+    // also of one that waits for the first look at the runtime
+    this.#telling.mark([pod.key]);
     // a label, the source: told with the status there is, also of a pod whose worker has ended
     const status = this.status.get(pod.uid);
     if (status !== undefined && this.#instances.wasTold(pod.uid)) this.status.setPod(pod, status);
@@ -391,10 +382,5 @@ export class Kubelet {
     if (pod !== undefined) this.#telling.mark([pod.key]);
     this.#upkeep.cleanUp(uid);
     this.#telling.checkReady();
-  }
-
-  #keepHouse(): void {
-    this.#telling.checkReady();
-    this.#upkeep.round();
   }
 }

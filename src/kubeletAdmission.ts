@@ -2,10 +2,12 @@
 import { toldVerdict } from './admission/admit.ts';
 import { Admission } from './admission/manager.ts';
 import type { DesiredPod } from './api/desired.ts';
-import type { PodUid } from './api/objects.ts';
+import { keyText, type PodUid } from './api/objects.ts';
+import type { PodStatus } from './api/status.ts';
 import type { Config } from './config/manager.ts';
 import type { Instances } from './instances.ts';
 import type { KubeletWorld } from './kubeletWorld.ts';
+import { portsOfAnnotations } from './kuberuntime/marks.ts';
 import { isAlive } from './pleg/adoption.ts';
 import type { Pleg } from './pleg/pleg.ts';
 import type { Completions } from './pod/completions.ts';
@@ -26,6 +28,13 @@ export interface AdmissionParts {
   readonly reject: (pod: DesiredPod, reason: string, message: string) => void;
 }
 
+/** The runtime has, or may have, something alive of it. What was refused has nothing, also before the runtime was listed. */
+export function mayLive(pleg: Pick<Pleg, 'listed' | 'pods'>, uid: PodUid, told: PodStatus | undefined): boolean {
+  const verdict = toldVerdict(told);
+  if (verdict !== undefined && verdict !== 'admitted') return false;
+  return !pleg.listed() || pleg.pods().some((p) => p.uid === uid && isAlive(p));
+}
+
 export function buildAdmission({ clock, log, nodeFacts, hostSockets }: KubeletWorld, parts: AdmissionParts): Admission {
   const { pods, instances } = parts;
   const lives = (uid: PodUid): boolean =>
@@ -37,6 +46,16 @@ export function buildAdmission({ clock, log, nodeFacts, hostSockets }: KubeletWo
     clock,
     node: nodeFacts,
     hostSockets,
+    orphans: () =>
+      parts
+        .pleg()
+        .pods()
+        .filter((p) => isAlive(p) && instances.get(p.uid) === undefined && !parts.workers().hasEnded(p.uid))
+        .map(({ namespace, name, containers: records }) => {
+          const running = records.filter((c) => c.state === 'running' || c.state === 'unknown');
+          const containers = running.map((c) => ({ name: c.name, image: c.image, ports: portsOfAnnotations(c.annotations) }));
+          return { key: keyText({ kind: 'Pod', namespace, name }), namespace, name, pod: { spec: { containers } } };
+        }),
     known: () => instances.list(),
     isDesired: (uid) => pods.get(uid) !== undefined,
     hasEnded: (pod) => {

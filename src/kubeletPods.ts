@@ -5,21 +5,18 @@
 import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
 import type { EphemeralContainer } from './api/v1.ts';
-import type { RuntimePodStatus } from './container/words.ts';
+import type { ContainerId, RuntimePodStatus } from './container/words.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { EphemeralContainers } from './pod/ephemeral.ts';
+import type { ProbeManagerDeps } from './prober/deps.ts';
 import { ProbeManager } from './prober/manager.ts';
 import { describeError } from './world/log.ts';
 
-export interface PodHooks {
+export interface PodParts {
   readonly statusOf: (uid: PodUid) => RuntimePodStatus | undefined;
-  readonly event: (
-    pod: Pick<DesiredPod, 'uid' | 'name' | 'namespace'>,
-    container: string,
-    type: 'Normal' | 'Warning',
-    reason: string,
-    message: string,
-  ) => void;
+  readonly event: ProbeManagerDeps['event'];
+  /** Its postStart hook is not over. */
+  readonly starting: (id: ContainerId) => boolean;
   /** A probe found something: the pod is to be synced, and told. */
   readonly changed: (uid: PodUid) => void;
   /** Something was added to the pod by hand. */
@@ -36,13 +33,13 @@ export class PodSide {
   constructor(
     private readonly world: KubeletWorld,
     settings: KubeletSettings,
-    private readonly hooks: PodHooks,
+    private readonly parts: PodParts,
   ) {
     const { clock, log, runStore, stateStore, runtime, random, grpcCheck, hostIps, nodeCpus = 1 } = world;
-    const { statusOf, event, changed } = hooks;
+    const { statusOf, starting, event, changed } = parts;
     this.ephemeral = new EphemeralContainers({ log, store: stateStore });
     this.probes = new ProbeManager({
-      ...{ clock, log, store: runStore, random, runtime, grpcCheck, statusOf, hostIps, event, changed },
+      ...{ clock, log, store: runStore, random, runtime, grpcCheck, statusOf, starting, hostIps, event, changed },
       maxExecProbes: Math.max(1, Math.floor(nodeCpus / 2)),
       scale: () => settings.probeScale ?? 1,
     });
@@ -61,11 +58,11 @@ export class PodSide {
 
   /** Pods find each other by name: whoever came, went or moved is written down for the others. */
   neighbours(): void {
-    const known = this.hooks.known();
+    const known = this.parts.known();
     const ofHost = known.some((d) => d.pod.spec.hostNetwork === true) ? this.world.hostIps() : [];
     const pods = known.map((desired) => ({
       desired,
-      ips: desired.pod.spec.hostNetwork === true ? ofHost : (this.hooks.statusOf(desired.uid)?.ips ?? []),
+      ips: desired.pod.spec.hostNetwork === true ? ofHost : (this.parts.statusOf(desired.uid)?.ips ?? []),
     }));
     const text = JSON.stringify(pods.map(({ desired, ips }) => [desired.uid, ...ips]));
     if (text === this.#addresses) return;
@@ -76,7 +73,7 @@ export class PodSide {
   /** On the card when it resolves, and to be started as soon as may be. Rejects when it cannot be stored. */
   async addEphemeral(uid: PodUid, container: EphemeralContainer): Promise<void> {
     await this.ephemeral.add(uid, container);
-    this.hooks.added(uid);
+    this.parts.added(uid);
   }
 
   /** What is kept of pods that are neither wanted nor ending goes. */

@@ -4,7 +4,7 @@
  */
 import { parseCrashBackoff } from './api/crashBackoff.ts';
 import type { DesiredPod } from './api/desired.ts';
-import { hashIn, newestScheme } from './api/hash.ts';
+import { hashIn, hashScheme, newestScheme } from './api/hash.ts';
 import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
 import { orAbort } from './async/abort.ts';
@@ -22,13 +22,14 @@ import { type PodRef, uidOfBackoffKey } from './kuberuntime/names.ts';
 import type { Monotonic } from './world/clock.ts';
 import { describeError } from './world/log.ts';
 
-export interface RuntimeHooks {
+export interface RuntimeParts {
   readonly event: (pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string) => void;
   readonly exitSeenAt: (id: ContainerId) => Monotonic;
   readonly acted: (uid: PodUid, id: string) => void;
   readonly desired: (uid: PodUid) => DesiredPod | undefined;
   readonly liveness: (id: ContainerId) => ProbeResult | undefined;
   readonly startup: (id: ContainerId) => ProbeResult | undefined;
+  readonly postStartEnded: (uid: PodUid) => void;
   /** Accepted ConfigMaps and Secrets, as a pod of that source sees them. */
   readonly objects: ObjectLookup;
   readonly mine: (labels: Readonly<Record<string, string>>) => boolean;
@@ -52,10 +53,10 @@ export class RuntimeSide {
   constructor(
     private readonly world: KubeletWorld,
     private readonly settings: KubeletSettings,
-    private readonly hooks: RuntimeHooks,
+    private readonly parts: RuntimeParts,
   ) {
     const { clock, log, runtime } = world;
-    const { event, mine } = hooks;
+    const { event, mine } = parts;
     this.adoption = new Adoption({ store: world.stateStore, scheme: newestScheme, hashIn, event });
     this.backoff = new Backoff(clock, (key) => this.#limits(key));
     const images = new ImageManager({
@@ -73,15 +74,16 @@ export class RuntimeSide {
       logs: world.logFolders,
       ensureImage: (desired, container, signal) => images.ensure(desired, container, signal),
       backoff: this.backoff,
-      exitSeenAt: hooks.exitSeenAt,
+      exitSeenAt: parts.exitSeenAt,
       event,
       adoption: this.adoption,
-      liveness: hooks.liveness,
-      startup: hooks.startup,
-      objects: hooks.objects,
+      liveness: parts.liveness,
+      startup: parts.startup,
+      postStartEnded: parts.postStartEnded,
+      objects: parts.objects,
       mounts: (desired, container, attempt, ips) =>
         world.volumes.mounts(desired, container, attempt, ips, { handler: desired.pod.spec.runtimeClassName ?? '' }),
-      acted: hooks.acted,
+      acted: parts.acted,
       settings: {
         nodeName: settings.nodeName,
         podLogsDir: settings.podLogsDir,
@@ -98,6 +100,7 @@ export class RuntimeSide {
         ...(settings.seccompFolder && { seccompFolder: settings.seccompFolder }),
         thermalThrottlePaths: world.thermalThrottlePaths,
         ...(world.hugepageSizes && { hugepageSizes: world.hugepageSizes }),
+        countsSwap: world.countsSwap ?? false,
       },
     });
     this.gc = new ContainerGc({ log, runtime, logs: world.logFolders, mine });
@@ -163,6 +166,13 @@ export class RuntimeSide {
     return this.manager.syncPod(desired, status, signal);
   }
 
+  /** The newest sandbox has another pod-hash than the wanted pod. One of another release's scheme is adopted, which is not asked here. */
+  madeOtherwise(desired: DesiredPod, status: RuntimePodStatus): boolean {
+    const [newest] = status.sandboxes;
+    const recorded = newest?.annotations[annotations.podHash] ?? '';
+    return newest !== undefined && hashScheme(recorded) === newestScheme && recorded !== desired.podHash;
+  }
+
   /**
    * A container that ended was made of another definition than the wanted one, which has not run yet. A record in another release's hash is
    * adopted first.
@@ -199,7 +209,7 @@ export class RuntimeSide {
 
   #limits(key: string): { readonly firstMs: number; readonly maxMs: number } {
     const uid = uidOfBackoffKey(key);
-    const pod = uid === undefined ? undefined : this.hooks.desired(uid);
+    const pod = uid === undefined ? undefined : this.parts.desired(uid);
     const own = parseCrashBackoff(pod?.pod.metadata.annotations?.['podsched.dev/crash-backoff'] ?? '');
     return own ?? { firstMs: firstBackoffMs, maxMs: this.settings.maxContainerRestartMs };
   }

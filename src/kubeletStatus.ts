@@ -2,6 +2,7 @@
  * The wiring's side towards readers: what was told of pods, and the events. Owns nothing; the status room and its recorder do. kubelet.ts
  * hands over what only it knows.
  */
+import { containerNamed } from './api/containers.ts';
 import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
 import type { PodStatus } from './api/status.ts';
@@ -10,15 +11,16 @@ import { containerFieldPath } from './container/fieldPath.ts';
 import type { ProbeView } from './container/probes.ts';
 import type { RuntimePodStatus } from './container/words.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
-import { type ObjectLookup, statusWithoutSecrets } from './kuberuntime/envObjects.ts';
+import { environmentSources, type ObjectLookup, statusWithoutSecrets, withoutSecrets } from './kuberuntime/envObjects.ts';
 import type { PodRef } from './kuberuntime/names.ts';
+import { SecretMemory } from './kuberuntime/secretMemory.ts';
 import type { StatusInputs } from './podsync.ts';
 import { EventRecorder } from './status/events.ts';
 import { generatePodStatus } from './status/generate.ts';
 import { StatusManager } from './status/manager.ts';
 import { toRfc3339 } from './world/clock.ts';
 
-export interface StatusHooks {
+export interface StatusParts {
   /** The manifest of an instance, ending ones too. */
   readonly known: (uid: PodUid) => DesiredPod | undefined;
   readonly probes: (desired: DesiredPod) => ProbeView;
@@ -34,12 +36,14 @@ export interface StatusHooks {
 export class StatusSide {
   readonly manager: StatusManager;
   readonly events: EventRecorder;
+  readonly #secrets: SecretMemory;
 
   constructor(
     private readonly world: KubeletWorld,
     { prefix, nodeName }: KubeletSettings,
-    private readonly hooks: StatusHooks,
+    private readonly parts: StatusParts,
   ) {
+    this.#secrets = new SecretMemory(parts.objects);
     const { clock, log, runStore: store, boot, seq, broker } = world;
     const topics = nodeTopics(prefix, nodeName);
     this.manager = new StatusManager({ clock, log, store, topics, tell: broker.tell, boot, seq, maxBytes: broker.maxBytes });
@@ -50,7 +54,7 @@ export class StatusSide {
     return generatePodStatus({
       desired,
       // a runtime quotes the command it could not run, expanded
-      runtime: statusWithoutSecrets(this.hooks.objects, desired, runtime),
+      runtime: statusWithoutSecrets(this.#secrets.lookup, desired, runtime),
       old: this.manager.get(desired.uid),
       reasons: this.manager.reasons(desired.uid),
       now: toRfc3339(this.world.clock.now()),
@@ -58,17 +62,26 @@ export class StatusSide {
       deleting: inputs.ending === true,
       failed: inputs.failed,
       hostIps: this.world.hostIps(),
-      runtimeName: this.hooks.runtimeName(),
-      probes: this.hooks.probes(desired),
-      ignored: this.hooks.ignored(desired),
-      recursiveReadOnly: this.hooks.recursiveReadOnly(desired.pod.spec.runtimeClassName ?? ''),
+      runtimeName: this.parts.runtimeName(),
+      probes: this.parts.probes(desired),
+      ignored: this.parts.ignored(desired),
+      recursiveReadOnly: this.parts.recursiveReadOnly(desired.pod.spec.runtimeClassName ?? ''),
     });
   }
 
   event(pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string): void {
-    const known = this.hooks.known(pod.uid)?.pod;
+    const known = this.parts.known(pod.uid)?.pod;
     const fieldPath = container === undefined || known === undefined ? undefined : containerFieldPath(known, container);
     this.events.event({ kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.uid }, type, reason, message, fieldPath);
+  }
+
+  /** As `event`, of what a container itself may have said: it may repeat its environment. */
+  quote(pod: PodRef, container: string, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const known = this.parts.known(pod.uid);
+    const spec = known && containerNamed(known.pod.spec, container);
+    const hidden =
+      known === undefined || spec === undefined ? message : withoutSecrets(message, environmentSources(this.#secrets.lookup, known, spec));
+    this.event(pod, container, type, reason, hidden);
   }
 
   /** What an earlier agent of this boot told. */

@@ -53,7 +53,8 @@ export class Upkeep {
       runtimePods: () => pleg.pods().filter((p) => !this.#isHeld(p)),
       workers,
       isRefused: (uid) => !parts.isAdmitted(uid),
-      retain: parts.retain,
+      // what is held back runs on, on its own folder
+      retain: (known) => parts.retain(new Set([...known, ...pleg.pods().flatMap((p) => (this.#isHeld(p) ? p.uid : []))])),
       collectContainers: () => this.#collect(),
       collectBackoff: () => runtime.backoff.collect(),
       report: (e) => world.log.warn({ error: describeError(e) }, 'housekeeping could not finish'),

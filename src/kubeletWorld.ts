@@ -52,6 +52,8 @@ export interface KubeletWorld {
   readonly thermalThrottlePaths: readonly string[];
   /** Sizes of huge pages that the kernel knows, as cgroups name them. */
   readonly hugepageSizes?: readonly string[];
+  /** The kernel counts swap beside memory (cgroup v1 with swap accounting). */
+  readonly countsSwap?: boolean;
   /** CPUs of the node; absent: 1. */
   readonly nodeCpus?: number;
   /** Bytes of the file system that pods write to. */

@@ -7,13 +7,14 @@ import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
 import type { PodPhase, PodStatus } from './api/status.ts';
 import { orAbort } from './async/abort.ts';
+import { Deadlines } from './async/deadlines.ts';
 import type { SyncResult } from './container/syncResult.ts';
 import type { RuntimePod, RuntimePodStatus } from './container/words.ts';
 import { cutOff } from './pod/cutOff.ts';
 import { podDeadline } from './pod/deadline.ts';
 import type { SyncOutcome } from './pod/workers.ts';
 import { failedMountText, VolumeError } from './volumes/volumeError.ts';
-import type { Clock } from './world/clock.ts';
+import { after, type Clock } from './world/clock.ts';
 import { describeError, type Log } from './world/log.ts';
 
 export interface StatusInputs {
@@ -44,6 +45,8 @@ export interface PodSyncDeps {
     /** A record in an older hash scheme is written anew. */
     adopt(desired: DesiredPod): Promise<unknown>;
   };
+  /** Its sandbox was made for another pod than the wanted one: the checkpoint was lost, and the pod edited meanwhile. */
+  readonly madeOtherwise: (desired: DesiredPod, runtime: RuntimePodStatus) => boolean;
   /** What ended is another definition than the wanted one. */
   readonly endedOtherwise: (desired: DesiredPod, runtime: RuntimePodStatus) => Promise<boolean>;
   /** The object goes on as a new instance. */
@@ -72,6 +75,8 @@ export interface PodSyncDeps {
     stopLivenessAndStartup(uid: PodUid): void;
     removePod(uid: PodUid): void;
   };
+  /** The newest word of the runtime there is, without asking. */
+  readonly latestStatus: (uid: PodUid) => RuntimePodStatus | undefined;
   /** The runtime's word newer than this moment, for the check that nothing runs. */
   readonly newerStatus: (uid: PodUid, signal: AbortSignal) => Promise<RuntimePodStatus>;
   /** Why pods with a network of their own cannot start now; undefined: they can. */
@@ -79,13 +84,16 @@ export interface PodSyncDeps {
   /** False: it was not asked yet or does not answer, which is no pod's own trouble. */
   readonly runtimeUp: () => boolean;
   readonly event: (desired: DesiredPod, type: 'Normal' | 'Warning', reason: string, message: string) => void;
-  /** The pod is still wanted: its end is its own, not a removal. */
-  readonly isDesired: (uid: PodUid) => boolean;
+  /** What is wanted of this instance now; undefined: its end is a removal, not its own. */
+  readonly desired: (uid: PodUid) => DesiredPod | undefined;
 }
 
 /** Nothing of it runs, or may run: what was only created cannot start without a sandbox. */
 const isDown = (runtime: RuntimePodStatus): boolean =>
   runtime.sandboxes.every((s) => s.state !== 'ready') && runtime.containers.every((c) => c.state === 'exited' || c.state === 'created');
+
+/** News that come during a step wait so long for its end. */
+const lateMs = 1000;
 
 /** A new instance that could not be stored is asked for again. */
 const renewAgainMs = 10_000;
@@ -96,7 +104,32 @@ export class PodSync {
   /** Of pods that are being ended: as it was told. */
   #endings = new Map<PodUid, { readonly graceSeconds: number } | undefined>();
 
-  constructor(private readonly deps: PodSyncDeps) {}
+  /** Of pods whose step is at the part that may take long: pulls, starts, hooks. */
+  #acting = new Set<PodUid>();
+  #late: Deadlines<PodUid>;
+
+  constructor(private readonly deps: PodSyncDeps) {
+    this.#late = new Deadlines(deps.clock, (uid) => this.#tellLate(uid));
+  }
+
+  /** Nothing is told any more. */
+  stop(): void {
+    this.#late.stop();
+  }
+
+  /** The runtime or a probe has news of a pod. A step under way tells them at its end; they do not wait for a pull or a hook. */
+  news(uid: PodUid): void {
+    if (this.#acting.has(uid)) this.#late.setEarlier(uid, after(this.deps.clock.monotonic(), lateMs));
+  }
+
+  #tellLate(uid: PodUid): void {
+    const { status, desired: desiredOf, latestStatus } = this.deps;
+    const [desired, runtime] = [desiredOf(uid), latestStatus(uid)];
+    if (!this.#acting.has(uid) || desired === undefined || runtime === undefined) return;
+    const now = status.generate(desired, runtime, { terminal: false });
+    // an end is on the card before it is told
+    if (now.phase !== 'Succeeded' && now.phase !== 'Failed') status.set(desired, now);
+  }
 
   /** A pod that is being ended has news before its step is over: a container that drains is not ready. Others are told by their own step. */
   tellEnding(desired: DesiredPod, runtime: RuntimePodStatus): void {
@@ -114,6 +147,11 @@ export class PodSync {
       const last = deps.status.get(desired.uid);
       deps.status.set(desired, last?.phase === done.phase ? last : done.status);
       return { terminal: true };
+    }
+    // such an edit makes a new pod, so the wanted one begins as a new instance, when this one is gone
+    if (deps.madeOtherwise(desired, runtime)) {
+      deps.renew(desired.uid);
+      return { terminal: false, retryAfterMs: renewAgainMs };
     }
     const deadline = podDeadline(desired.pod, runtime.sandboxes, deps.bootId);
     const overdue = deadline !== undefined && deps.clock.monotonic() >= deadline;
@@ -160,10 +198,17 @@ export class PodSync {
     }
     deps.probes.addPod(desired);
 
-    const { results, acted, nextWaitMs } = await deps.runtime.syncPod(desired, runtime, signal);
+    this.#acting.add(desired.uid);
+    const { results, acted, nextWaitMs } = await deps.runtime.syncPod(desired, runtime, signal).finally(() => {
+      this.#acting.delete(desired.uid);
+      this.#late.delete(desired.uid);
+    });
     deps.status.setReasons(desired.uid, results);
-    // what stands in the way is told at once; what was done shows when the runtime says so
-    if (failures(results).length > 0) deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: false }));
+    // what stands in the way is told at once; what was done shows as far as the runtime has said so, for a hook may have taken long
+    if (failures(results).length > 0) {
+      const now = deps.latestStatus(desired.uid) ?? runtime;
+      deps.status.set(desired, deps.status.generate(desired, now, { terminal: false }));
+    }
 
     const waits = [nextWaitMs, deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic())].filter(
       (ms) => ms !== undefined,
@@ -184,7 +229,7 @@ export class PodSync {
     signal: AbortSignal,
   ): Promise<SyncOutcome> {
     const { deps } = this;
-    const removed = !deps.isDesired(desired.uid);
+    const removed = deps.desired(desired.uid) === undefined;
     const grace = kill.graceSeconds ?? desired.pod.spec.terminationGracePeriodSeconds ?? 30;
     const ending = removed ? { graceSeconds: grace } : undefined;
     this.#endings.set(desired.uid, ending);
@@ -222,11 +267,15 @@ export class PodSync {
 
   async syncTerminatedPod(desired: DesiredPod, runtime: RuntimePodStatus): Promise<void> {
     const { deps } = this;
-    const removed = !deps.isDesired(desired.uid);
+    const removed = deps.desired(desired.uid) === undefined;
     deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: true }), removed ? { graceSeconds: 0 } : undefined);
     deps.status.terminate(desired.uid);
     // also of an instance that is still wanted: it has ended for good, and what it keeps in memory is needed by others
-    await deps.volumes.tearDown(desired.uid);
+    await deps.volumes.tearDown(desired.uid).catch((e) => {
+      // a pod of the same name waits for it: why is told
+      deps.event(desired, 'Warning', 'FailedUnmount', describeError(e));
+      throw e;
+    });
   }
 }
 

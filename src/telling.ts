@@ -35,6 +35,8 @@ export class Telling {
   #told = new Set<KeyText>();
   #files = new Set<string>();
   #filesChanged = false;
+  #listed: readonly SyncView[] | undefined;
+  #byKey: ReadonlyMap<KeyText, SyncView> = new Map();
   #scheduled = false;
 
   constructor(private readonly deps: TellingDeps) {}
@@ -69,10 +71,14 @@ export class Telling {
   #flush(): void {
     const { deps } = this;
     const view = deps.view();
-    const byKey = new Map(view.objects.map((o) => [keyText(o), o]));
+    // the same list for as long as nothing in it is different
+    if (this.#listed !== view.objects) {
+      this.#listed = view.objects;
+      this.#byKey = new Map(view.objects.map((o) => [keyText(o), o]));
+    }
     for (const key of [...this.#keys]) {
       const pod = deps.instance(key);
-      const seen = byKey.get(key);
+      const seen = this.#byKey.get(key);
       const isPod = pod !== undefined || (seen?.kind === 'Pod' && seen.winner !== undefined);
       if (isPod && deps.isUnseen(pod)) continue;
       this.#keys.delete(key);

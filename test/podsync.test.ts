@@ -41,6 +41,7 @@ function rig(o: { readonly phase?: PodPhase; readonly desired?: boolean; readonl
       },
       adopt: async () => did.push('record adopted'),
     },
+    madeOtherwise: () => false,
     endedOtherwise: async () => false,
     renew: () => did.push('renewed'),
     runtime: {
@@ -66,11 +67,12 @@ function rig(o: { readonly phase?: PodPhase; readonly desired?: boolean; readonl
       stopLivenessAndStartup: () => did.push('not judged'),
       removePod: () => did.push('not probed'),
     },
+    latestStatus: () => undefined,
     newerStatus: async () => emptyPodStatus('u1' as PodUid, 'web', 'default'),
     networkError: () => undefined,
     runtimeUp: () => true,
     event: (_pod, type, reason) => did.push(`event ${type} ${reason}`),
-    isDesired: () => o.desired ?? true,
+    desired: () => (o.desired === false ? undefined : desiredPod('web', 'u1')),
     ...o.deps,
   });
   return { did, sync, clock };
@@ -102,6 +104,33 @@ test('a record that cannot be written ends the step: the end is told, the contai
   });
   await assert.rejects(sync.syncPod(web, empty, never), /card full/);
   assert.deepEqual(did, ['event Warning StoreFailed', 'told Succeeded']);
+});
+
+test('what stands in the way is told with what the runtime shows now, not with what it showed before the step', async () => {
+  const now = { ...running, ips: ['10.0.0.9'] };
+  const seen: unknown[] = [];
+  const error = { reason: 'PostStartHookError', message: 'no' };
+  const { sync } = rig({
+    deps: {
+      latestStatus: () => now,
+      runtime: {
+        syncPod: async () => ({ results: [{ action: 'StartContainer', target: 'app', error }], acted: true }),
+        killPod: async () => [],
+      },
+      status: {
+        generate: (_pod, runtime) => {
+          seen.push(runtime);
+          return { phase: 'Running' } as PodStatus;
+        },
+        get: () => undefined,
+        set: () => {},
+        setReasons: () => {},
+        terminate: () => {},
+      },
+    },
+  });
+  await sync.syncPod(web, empty, never);
+  assert.deepEqual(seen, [empty, now]);
 });
 
 for (const [what, last, told] of [
@@ -244,5 +273,5 @@ test('a volume that is still in use when its pod has ended is an error to come b
   };
   const { did, sync } = rig({ desired: false, deps: { volumes: { setUp: async () => {}, tearDown } } });
   await assert.rejects(sync.syncTerminatedPod(web, empty), /busy/);
-  assert.ok(did.includes('last words'));
+  assert.deepEqual(did, ['told Succeeded ending 0', 'last words', 'event Warning FailedUnmount']);
 });

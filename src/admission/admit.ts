@@ -10,7 +10,7 @@ import { quantityMilliValue, quantityValue } from '../api/quantity.ts';
 import { effectiveRequests, podRequest } from '../api/resources.ts';
 import type { PodStatus } from '../api/status.ts';
 import type { Pod } from '../api/v1.ts';
-import { claimText, type HostSocket, type PortHolder, portConflicts } from './hostPorts.ts';
+import { claimText, type HostSocket, type PortHolder, type PortOwner, portConflicts } from './hostPorts.ts';
 import { fitsPlace } from './place.ts';
 
 export interface NodeFacts {
@@ -51,7 +51,7 @@ export type Verdict = { readonly admit: true } | ({ readonly admit: false } & Re
  * `others`: pods that were let in and have not ended, this one and its predecessor not among them. `ending`: of these those that nobody wants
  * any more: their requests do not count, as with the kubelet, and their ports do.
  */
-export function admit(pod: DesiredPod, others: readonly DesiredPod[], node: NodeFacts, ending: readonly DesiredPod[] = []): Verdict {
+export function admit(pod: DesiredPod, others: readonly DesiredPod[], node: NodeFacts, ending: readonly PortOwner[] = []): Verdict {
   const holders = [...others.map((o) => ({ pod: o, ending: false })), ...ending.map((o) => ({ pod: o, ending: true }))];
   const [first] = refusals(pod, others, holders, node);
   return first === undefined ? { admit: true } : { admit: false, ...first };

@@ -7,13 +7,13 @@ import type { DesiredPod } from '../api/desired.ts';
 import type { EditVerdict, PodEdit } from '../api/edit.ts';
 import type { KeyText } from '../api/objects.ts';
 import { moves, type NodeFacts, type Refusal, refusals } from './admit.ts';
-import type { PortHolder } from './hostPorts.ts';
+import type { PortHolder, PortOwner } from './hostPorts.ts';
 
 export interface EditWorld {
   /** Pods that were let in, are wanted and have not ended, with what they are now. */
   readonly active: readonly DesiredPod[];
   /** Ports of pods that nobody wants any more and that have not ended. */
-  readonly ending: readonly DesiredPod[];
+  readonly ending: readonly PortOwner[];
   /** What listens on the host counts unless the predecessor is on the host's network: then it may be its own socket. */
   readonly node: (edit: PodEdit) => NodeFacts;
 }
@@ -40,29 +40,35 @@ export function judgeEdits(edits: readonly PodEdit[], world: EditWorld): Map<Key
 
 /**
  * The edits that cannot be carried out beside the others. One that is blocked stays as it is, which may block another: so round and round,
- * the last one first, so that of two which want the same the first gets it. `patient`: a port that another edit gives up is still held.
+ * the last one first, so that of two which want the same the first gets it, and before them those that have no room as things are now: who
+ * waits for something never stands against who has it. `patient`: a port that another edit gives up is still held.
  */
 function blockedOf(edits: readonly PodEdit[], world: EditWorld, patient: boolean): Map<KeyText, Refusal> {
   const blocked = new Map<KeyText, Refusal>();
   const byKey = new Map(edits.map((e) => [e.after.key, e]));
   const asItWillBe = (pod: DesiredPod): DesiredPod => (blocked.has(pod.key) ? pod : (byKey.get(pod.key)?.after ?? pod));
-  const findOne = (): readonly [KeyText, Refusal] | undefined => {
+  const refusal = (edit: PodEdit, others: readonly DesiredPod[], held: readonly DesiredPod[]): Refusal | undefined => {
+    const holders: PortHolder[] = [
+      ...held.map((pod) => ({ pod, ending: false })),
+      ...world.ending.filter((p) => p.key !== edit.after.key).map((pod) => ({ pod, ending: true })),
+    ];
+    return refusals(edit.after, others, holders, world.node(edit)).find((r) => r.kind !== 'place');
+  };
+  const findOne = (alsoNow: boolean): readonly [KeyText, Refusal] | undefined => {
     for (const edit of [...edits].reverse()) {
       const { key } = edit.after;
       if (blocked.has(key)) continue;
       const before = world.active.filter((p) => p.key !== key);
+      if (alsoNow && refusal(edit, before, before) === undefined) continue;
       const others = before.map(asItWillBe);
       const held = patient ? [...others, ...before.filter((p) => byKey.has(p.key) && !blocked.has(p.key))] : others;
-      const holders: PortHolder[] = [
-        ...held.map((pod) => ({ pod, ending: false })),
-        ...world.ending.filter((p) => p.key !== key).map((pod) => ({ pod, ending: true })),
-      ];
-      const [refusal] = refusals(edit.after, others, holders, world.node(edit)).filter((r) => r.kind !== 'place');
-      if (refusal !== undefined) return [key, refusal];
+      const why = refusal(edit, others, held);
+      if (why !== undefined) return [key, why];
     }
     return undefined;
   };
-  for (let found = findOne(); found !== undefined; found = findOne()) blocked.set(found[0], found[1]);
+  const next = () => findOne(true) ?? findOne(false);
+  for (let found = next(); found !== undefined; found = next()) blocked.set(found[0], found[1]);
   return blocked;
 }
 

@@ -6,7 +6,7 @@
  */
 import type { DesiredPod } from '../api/desired.ts';
 import { isSidecar } from '../api/resources.ts';
-import type { Pod } from '../api/v1.ts';
+import type { PodSpec } from '../api/v1.ts';
 
 export interface PortClaim {
   readonly protocol: string;
@@ -20,9 +20,14 @@ export interface HostSocket extends PortClaim {
   readonly protocol: 'TCP' | 'UDP';
 }
 
+/** A pod as far as its ports go: also one that only the runtime knows. */
+export type PortOwner = Pick<DesiredPod, 'key' | 'namespace' | 'name'> & {
+  readonly pod: { readonly spec: Pick<PodSpec, 'containers' | 'initContainers'> };
+};
+
 /** A pod whose ports are in use, or promised to it. */
 export interface PortHolder {
-  readonly pod: DesiredPod;
+  readonly pod: PortOwner;
   /** Nobody wants it any more; its ports are free when it has ended. */
   readonly ending: boolean;
 }
@@ -36,7 +41,7 @@ export interface PortConflict {
 }
 
 /** Ports of the host that the containers which live with the pod claim. On the host's network every port is one (defaults fill it in). */
-export function portClaims(pod: Pod): PortClaim[] {
+export function portClaims(pod: PortOwner['pod']): PortClaim[] {
   const containers = [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter(isSidecar)];
   return containers.flatMap((c) =>
     (c.ports ?? []).flatMap(({ hostPort, protocol, hostIP }) =>
@@ -46,7 +51,7 @@ export function portClaims(pod: Pod): PortClaim[] {
 }
 
 /** The first holder of each claimed port that is not free; pods before processes, for a pod's own process listens too. */
-export function portConflicts(pod: Pod, holders: readonly PortHolder[], host: readonly HostSocket[]): PortConflict[] {
+export function portConflicts(pod: PortOwner['pod'], holders: readonly PortHolder[], host: readonly HostSocket[]): PortConflict[] {
   const held = holders.map((holder) => ({ holder, claims: portClaims(holder.pod.pod) }));
   return portClaims(pod).flatMap((claim): PortConflict[] => {
     const other = held.find(({ claims }) => claims.some((c) => meet(c, claim)))?.holder;

@@ -16,7 +16,7 @@ import { Deadlines } from '../async/deadlines.ts';
 import { after, type Clock } from '../world/clock.ts';
 import { admit, type NodeFacts, type Refusal, type Verdict } from './admit.ts';
 import { judgeEdits } from './edits.ts';
-import { type HostSocket, portClaims } from './hostPorts.ts';
+import { type HostSocket, type PortOwner, portClaims } from './hostPorts.ts';
 
 export interface AdmissionDeps {
   readonly clock: Clock;
@@ -31,6 +31,8 @@ export interface AdmissionDeps {
   readonly earlier: (uid: PodUid) => 'admitted' | Refusal | undefined;
   /** The runtime has something alive of it; 'unknown': it was not listed yet. */
   readonly lives: (uid: PodUid) => boolean | 'unknown';
+  /** What still lives of ours in the runtime and is no instance: an earlier agent was ending it. Left out: nothing. */
+  readonly orphans?: () => readonly PortOwner[];
   /** Read only for pods that claim ports of the host. */
   readonly hostSockets: () => readonly HostSocket[];
   /** The object goes on as a new instance, which is then judged. */
@@ -102,8 +104,9 @@ export class Admission {
     return this.#refused.has(uid);
   }
 
-  /** Pods that waited for the first list of the runtime, to be added now. */
+  /** Pods that waited for the first list of the runtime, to be added now. Refused ones waited for it as well. */
   takeDeferred(): DesiredPod[] {
+    this.again();
     const waiting = this.deps.known().filter((p) => this.#deferred.has(p.uid) && this.deps.isDesired(p.uid));
     this.#deferred.clear();
     return waiting;
@@ -144,7 +147,7 @@ export class Admission {
     const judged = judgeEdits(running, {
       // what waits for the runtime's list is taken for let in, as it was before the reboot
       active: deps.known().filter((p) => deps.isDesired(p.uid) && (this.#isActive(p) || this.#isDeferred(p))),
-      ending: this.#ending(),
+      ending: [...this.#ending(), ...this.#orphans()],
       node: ({ before, after: next }) => nodeFor(next, before.pod.spec.hostNetwork === true),
     });
     const before = [...this.#blocked.keys()];
@@ -182,7 +185,8 @@ export class Admission {
     // what a predecessor on the host's network listens on is free when it has ended, which the successor waits for
     const ownSockets = ending.some((p) => !notMine(p) && p.pod.spec.hostNetwork === true);
     const others = [...this.#wanted(), ...taken].filter(notMine);
-    return admit(desired, others, nodeFor(desired, ownSockets), ending.filter(notMine));
+    const leaving = [...ending.filter(notMine), ...this.#orphans().filter((p) => p.key !== desired.key)];
+    return admit(desired, others, nodeFor(desired, ownSockets), leaving);
   }
 
   /** The node at this moment: looked at once for all that is judged together, and what listens on it only when somebody claims a port. */
@@ -215,13 +219,20 @@ export class Admission {
     return this.deps.known().filter((p) => !this.deps.isDesired(p.uid) && this.#isActive(p));
   }
 
+  #orphans(): readonly PortOwner[] {
+    return this.deps.orphans?.() ?? [];
+  }
+
   /** The moment of one object that waits for the host, or of all: whoever would be let in now becomes a new instance. */
   #look(key: KeyText | typeof everything): void {
     const { deps } = this;
     if (key !== everything) this.#tries.set(key, (this.#tries.get(key) ?? 0) + 1);
     const nodeFor = this.#glance();
     const taken = [...this.#renewing.values()];
-    const waiting = [...this.#refused.values()].filter((r) => !this.#renewing.has(r.desired.key));
+    // before the runtime was listed nobody knows what an earlier agent left; after that all are looked at
+    const waiting = [...this.#refused.values()].filter(
+      ({ desired }) => !this.#renewing.has(desired.key) && deps.lives(desired.uid) !== 'unknown',
+    );
     for (const entry of waiting.sort(
       (a, b) => compare(a.desired.firstSeen, b.desired.firstSeen) || compare(a.desired.key, b.desired.key),
     )) {

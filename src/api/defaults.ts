@@ -4,7 +4,7 @@
  * pkg/apis/core/v1/defaults.go, config/common.go). The name stays as written and the UID is the instance's own (instance.ts).
  */
 import { effectiveRequests } from './resources.ts';
-import type { Container, HTTPGetAction, LifecycleHandler, Pod, Probe, PullPolicy, Volume } from './v1.ts';
+import type { Container, EnvVar, HTTPGetAction, LifecycleHandler, Pod, Probe, PullPolicy, Volume } from './v1.ts';
 import { systemPriorities } from './validate.ts';
 
 /** The pull policy of an image that names none: Always for `:latest`, spelled out or meant. Hash scheme 1 rests on it: it never changes. */
@@ -61,11 +61,25 @@ function defaultContainer(c: Container, hostNetwork: boolean): Container {
         protocol: port.protocol || 'TCP',
       })),
     }),
+    ...(c.env !== undefined && { env: c.env.map(defaultEnv) }),
     resources: { ...c.resources, ...(Object.keys(requests).length > 0 && { requests }) },
     ...defaultHandlers(c),
     terminationMessagePath: c.terminationMessagePath || '/dev/termination-log',
     terminationMessagePolicy: c.terminationMessagePolicy || 'File',
     imagePullPolicy: c.imagePullPolicy || defaultPullPolicy(c.image),
+  };
+}
+
+function defaultEnv(e: EnvVar): EnvVar {
+  const { fieldRef, resourceFieldRef } = e.valueFrom ?? {};
+  if (fieldRef === undefined && resourceFieldRef === undefined) return e;
+  return {
+    ...e,
+    valueFrom: {
+      ...e.valueFrom,
+      ...(fieldRef && { fieldRef: { ...fieldRef, apiVersion: fieldRef.apiVersion || 'v1' } }),
+      ...(resourceFieldRef && { resourceFieldRef: { ...resourceFieldRef, divisor: resourceFieldRef.divisor ?? '0' } }),
+    },
   };
 }
 

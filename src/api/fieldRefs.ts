@@ -34,8 +34,6 @@ export function readFieldPath(path: string): PlainFieldPath | KeyedFieldPath | u
   return of === 'labels' || of === 'annotations' ? { of, key } : undefined;
 }
 
-export const isAddressPath = (path: string): boolean => path === 'status.podIP' || path === 'status.podIPs';
-
 interface Wrong {
   readonly expected: string;
   readonly nearest?: string;

@@ -242,6 +242,11 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
       meaning: 'The new sandbox could not be looked at.',
       remedy: '`journalctl -u containerd`; it is tried again.',
     },
+    FailedUnmount: {
+      meaning: 'What an ended pod had of the file system cannot go yet; a pod of the same name waits for it.',
+      remedy:
+        'Read the message: unmount what a container left mounted inside a volume (`umount`), or make a file mutable again (`chattr -i`); it is tried again.',
+    },
     FailedKillPod: { meaning: 'The pod could not be ended.', remedy: 'See KillContainerError and KillPodSandboxError.' },
     FailedSync: { meaning: 'A step of the pod failed; it is tried again.', remedy: 'Read the message.' },
     FailedPostStartHook: { meaning: 'The postStart hook failed; the container was stopped.', remedy: 'See PostStartHookError.' },

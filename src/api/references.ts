@@ -1,8 +1,9 @@
 // pure
 /** Which ConfigMaps and Secrets a pod names, so that it hears of their coming and changing. */
+import { everyContainer } from './containers.ts';
 import type { DesiredPod } from './desired.ts';
 import { type KeyText, keyText, type PodUid } from './objects.ts';
-import type { Container, EphemeralContainer, Pod } from './v1.ts';
+import type { Container } from './v1.ts';
 
 /** An object of the pod's own namespace. */
 export interface ObjectReference {
@@ -27,17 +28,13 @@ export function environmentReferences({ env = [], envFrom = [] }: Pick<Container
   return [...found.values()];
 }
 
-const containersOf = ({ spec }: Pod): readonly (Container | EphemeralContainer)[] => [
-  ...(spec.initContainers ?? []),
-  ...spec.containers,
-  ...(spec.ephemeralContainers ?? []),
-];
-
 /** The pods that name one of these objects: what they wait for may be there now. */
 export function usersOf(keys: Iterable<KeyText>, pods: Iterable<DesiredPod>): PodUid[] {
   const changed = new Set([...keys].filter((key) => !key.startsWith('Pod/')));
   if (changed.size === 0) return [];
   const names = ({ pod, namespace }: DesiredPod): boolean =>
-    containersOf(pod).some((c) => environmentReferences(c).some(({ kind, name }) => changed.has(keyText({ kind, namespace, name }))));
+    everyContainer(pod.spec).some((c) =>
+      environmentReferences(c).some(({ kind, name }) => changed.has(keyText({ kind, namespace, name }))),
+    );
   return [...pods].filter(names).map((pod) => pod.uid);
 }

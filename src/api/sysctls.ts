@@ -23,7 +23,7 @@ export const safeSysctls: readonly string[] = [
 
 const form = /^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$/;
 
-export const isSysctlName = (name: string): boolean => name.length <= 253 && form.test(name);
+const isSysctlName = (name: string): boolean => name.length <= 253 && form.test(name);
 
 /** The name with dots. Whoever writes slashes first means dots by the others: `net/ipv4/conf/eth0.1/x` is `net.ipv4.conf.eth0/1.x`. */
 export function dottedSysctl(name: string): string {
@@ -32,7 +32,7 @@ export function dottedSysctl(name: string): string {
 }
 
 /** The namespace that keeps a setting (or all of a prefix) to the pod; undefined: it is the machine's. */
-export function sysctlNamespace(dotted: string): 'network' | 'ipc' | undefined {
+function sysctlNamespace(dotted: string): 'network' | 'ipc' | undefined {
   if (dotted.startsWith('net.')) return 'network';
   const ipc = dotted === 'kernel.sem' || ['kernel.shm', 'kernel.msg', 'fs.mqueue.'].some((start) => dotted.startsWith(start));
   return ipc ? 'ipc' : undefined;

@@ -61,10 +61,10 @@ export function unescapeFileName(level: string): string | undefined {
 }
 
 /** `web` for a Pod, `configmap:app`, `secret:tls`; dots as `~`. */
-export const objectLevel = (kind: Kind, name: string): string => kindInTopic[kind] + escapeName(name);
+const objectLevel = (kind: Kind, name: string): string => kindInTopic[kind] + escapeName(name);
 
 /** The kind and name of an object level; undefined for a kind this version does not know. */
-export function parseObjectLevel(level: string): { readonly kind: Kind; readonly name: string } | undefined {
+function parseObjectLevel(level: string): { readonly kind: Kind; readonly name: string } | undefined {
   if (level === '' || level.startsWith('_')) return undefined;
   const colon = level.indexOf(':');
   if (colon < 0) return { kind: 'Pod', name: unescapeName(level) };

@@ -849,11 +849,6 @@ export interface TypedObjectReference {
   readonly namespace?: string;
 }
 
-export interface TypeMeta {
-  readonly kind: string;
-  readonly apiVersion: string;
-}
-
 export interface ObjectMeta {
   readonly name: string;
   readonly generateName?: string;

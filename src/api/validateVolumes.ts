@@ -87,10 +87,14 @@ export function validateVolumeMounts(container: Partial<Container>, containerPat
   });
 }
 
+/** What is told goes to the broker as well: not each of thousands is named. */
+const mostNamed = 20;
+
 function unknownVolume({ name }: Partial<VolumeMount>, path: string, volumes: readonly string[]): Problem[] {
   if (name === undefined || volumes.includes(name)) return [];
   const close = nearest(name, volumes);
-  const expected = volumes.length === 0 ? 'the name of a volume, and spec.volumes has none' : `one of spec.volumes: ${volumes.join(', ')}`;
+  const few = volumes.slice(0, mostNamed).join(', ') + (volumes.length > mostNamed ? ` and ${volumes.length - mostNamed} more` : '');
+  const expected = volumes.length === 0 ? 'the name of a volume, and spec.volumes has none' : `one of spec.volumes: ${few}`;
   return [{ path: `${path}.name`, expected, got: shown(name), ...(close !== undefined && { nearest: close }) }];
 }
 

@@ -9,7 +9,7 @@ import { parseObject } from './online.ts';
 export type Told = (topic: string) => string | undefined;
 
 /** Of what is under `root`, only these may be cleared: the others have an owner of their own (online, info, summary, duplicates, _marker). */
-export const mayBeGhost = (root: string, topic: string): boolean => topic.startsWith(`${root}/pods/`) || topic.startsWith(`${root}/sync/`);
+const mayBeGhost = (root: string, topic: string): boolean => topic.startsWith(`${root}/pods/`) || topic.startsWith(`${root}/sync/`);
 
 /** Names a payload another machine than ours as its teller? Most payloads name none: the topic then counts as ours. */
 export function toldByOther(payload: Uint8Array, ownMachines: ReadonlySet<string>): boolean {

@@ -13,7 +13,7 @@ export interface ConfigEvent {
 }
 
 /** The folder itself, where an event names a file. */
-export const folderItself = '.';
+const folderItself = '.';
 const shownProblems = 3;
 
 // an event does not say of which kind the object is

@@ -149,7 +149,7 @@ function setOwn(o: Record<string, unknown>, key: string, value: unknown): void {
 }
 
 /** A field path as kubectl writes it; a key that is no plain word stands in brackets. */
-export function joinPath(path: string, key: string): string {
+function joinPath(path: string, key: string): string {
   if (!/^[A-Za-z0-9_-]+$/.test(key)) return `${path}[${key}]`;
   return path === '' ? key : `${path}.${key}`;
 }

@@ -45,6 +45,8 @@ export interface LinuxResources {
   readonly cpuQuota?: number;
   readonly cpuShares?: number;
   readonly memoryLimitBytes?: number;
+  /** Of memory and swap together, where the kernel counts swap (cgroup v1). */
+  readonly memorySwapLimitBytes?: number;
   readonly oomScoreAdj?: number;
   /** One per page size of the machine. */
   readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limitBytes: number }[];

@@ -158,6 +158,7 @@ const resourcesMessage = (r: LinuxResources): MessageInitShape<typeof pb.LinuxCo
   cpuShares: BigInt(r.cpuShares ?? 0),
   memoryLimitInBytes: BigInt(r.memoryLimitBytes ?? 0),
   oomScoreAdj: BigInt(r.oomScoreAdj ?? 0),
+  memorySwapLimitInBytes: BigInt(r.memorySwapLimitBytes ?? 0),
   hugepageLimits: (r.hugepageLimits ?? []).map((h) => ({ pageSize: h.pageSize, limit: BigInt(h.limitBytes) })),
 });
 

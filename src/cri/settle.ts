@@ -3,6 +3,7 @@
  * CRI service takes note of it (seen on 1.6.20; the start likewise): who looks at once sees the container still running, and no second
  * event comes. So a start or exit waits here until an inspection shows it, two seconds at most; then it is told in any case.
  */
+import { setMaxListeners } from 'node:events';
 import type { RuntimeEvent } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
 
@@ -23,7 +24,10 @@ const longestMs = 2_000;
 export class Settle {
   #waiting = new Set<string>();
 
-  constructor(private readonly deps: SettleDeps) {}
+  constructor(private readonly deps: SettleDeps) {
+    // many containers start at once, and each of their waits hears of the end
+    setMaxListeners(0, deps.signal);
+  }
 
   /** How many events wait to be told. */
   get size(): number {

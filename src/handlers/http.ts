@@ -2,8 +2,10 @@
  * One GET for probes and hooks (facts 8.5, 7.3). Mirrors kubelet v1.32 pkg/probe/http: a connection of its own, no proxies, no compression,
  * certificates not verified, 10 KiB of the answer read, redirects followed on the same host name only. Never decides what a status means.
  */
-import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
-import { isIP } from 'node:net';
+import type { ClientRequest, ClientRequestArgs, IncomingMessage, RequestOptions } from 'node:http';
+import { request as httpRequest } from 'node:http';
+import type { Agent } from 'node:https';
+import { connect, isIP } from 'node:net';
 import { asWritten, type Headers, requestHeaders, without } from './httpHeaders.ts';
 import { httpTarget } from './httpTarget.ts';
 import { connectionText, HandlerTimeout, hostPort, PlainHttpAnswer } from './netErrors.ts';
@@ -39,7 +41,6 @@ interface Target {
 
 const maxBodyBytes = 10 * 1024;
 const maxRedirects = 10;
-const plainAgent = new Agent({ keepAlive: false });
 const followed = new Set([301, 302, 303, 307, 308]);
 
 /** Rejects with HandlerTimeout, with the signal's reason, or with what the network said, as `Get "URL": …`. */
@@ -62,7 +63,7 @@ class Exchange {
     private readonly reject: (reason: unknown) => void,
   ) {
     this.#target = { scheme: o.scheme, host: o.host, port: o.port, path: httpTarget(o.path) };
-    this.#headers = requestHeaders(o);
+    this.#headers = headersOf(o);
   }
 
   start(): void {
@@ -83,14 +84,17 @@ class Exchange {
       host,
       port,
       path,
-      headers: asWritten(this.#headers),
+      headers: written(this.#headers),
       // small servers on devices answer carelessly
       insecureHTTPParser: true,
       maxHeaderSize: 256 * 1024,
     };
     try {
-      if (scheme === 'http') this.#listen(httpRequest({ ...options, agent: plainAgent }));
-      else secureRequest(options, host).then(this.#listen, this.#failed);
+      if (scheme === 'http') {
+        options.createConnection = ownConnection;
+        options.defaultPort = 80;
+        this.#listen(httpRequest(options));
+      } else secureRequest(options, host).then(this.#listen, this.#failed);
     } catch (e) {
       this.#failed(e); // a header that may not be sent
     }
@@ -186,6 +190,27 @@ class Exchange {
   }
 }
 
+/** A probe's headers are the same each time: they are made once for each list of a manifest. */
+const known = new WeakMap<HttpGet['headers'], { readonly userAgent: string; readonly headers: Headers }>();
+const asText = new WeakMap<Headers, ReturnType<typeof asWritten>>();
+
+function headersOf(o: HttpGet): Headers {
+  const before = known.get(o.headers);
+  if (before !== undefined && before.userAgent === o.userAgent) return before.headers;
+  const headers = requestHeaders(o);
+  known.set(o.headers, { userAgent: o.userAgent, headers });
+  return headers;
+}
+
+function written(headers: Headers): ReturnType<typeof asWritten> {
+  let text = asText.get(headers);
+  if (text === undefined) {
+    text = asWritten(headers);
+    asText.set(headers, text);
+  }
+  return text;
+}
+
 function textOf(chunks: readonly Buffer[]): string {
   const [only] = chunks;
   return (chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)).toString('utf8', 0, maxBodyBytes);
@@ -201,6 +226,9 @@ function targetOf(url: URL, host: string): Target {
   if (scheme === undefined) throw new Error(`redirected to the scheme ${JSON.stringify(url.protocol)}`);
   return { scheme, host, port: url.port === '' ? (scheme === 'http' ? 80 : 443) : Number(url.port), path: `${url.pathname}${url.search}` };
 }
+
+/** No agent stands between: it pools what is used once, and half of a probe's own cost was its. Only the place: `path` would name a socket file. */
+const ownConnection = ({ host, port }: ClientRequestArgs) => connect({ host: host ?? '', port: Number(port) });
 
 let secureAgent: Agent | undefined;
 

@@ -52,8 +52,11 @@ function podLinuxResources(pod: Pod): LinuxResources {
 function containerLinuxResources(pod: Pod, container: Container, o: ContainerInputs): LinuxResources {
   const limits = container.resources?.limits;
   const hugepages = hugepageLimits(limits ?? {}, o.hugepageSizes ?? []);
+  const memoryBytes = quantityValue(limits?.memory);
   return {
-    ...linuxResources(quantityMilliValue(effectiveRequests(container).cpu), quantityMilliValue(limits?.cpu), quantityValue(limits?.memory)),
+    ...linuxResources(quantityMilliValue(effectiveRequests(container).cpu), quantityMilliValue(limits?.cpu), memoryBytes),
+    // no swap beyond the limit: what a container may not keep in memory it must not keep on the card either
+    ...(o.countsSwap === true && memoryBytes > 0 && { memorySwapLimitBytes: memoryBytes }),
     oomScoreAdj: oomScoreAdj(pod, container, o.nodeMemoryBytes),
     ...(hugepages.length > 0 && { hugepageLimits: hugepages }),
   };
@@ -63,7 +66,7 @@ export interface SandboxInputs extends DnsSettings {
   readonly attempt: number;
   readonly nodeName: string;
   readonly podLogsDir: string;
-  /** `<boot id>/<ms>`, see startedMark. */
+  /** `<boot id>/<ms>`, see container/started.ts. */
   readonly started: string;
   readonly cgroupDriver: CgroupDriver;
 }
@@ -100,6 +103,7 @@ export interface ContainerInputs extends NodeFacts, SeccompSettings {
   readonly thermalThrottlePaths: readonly string[];
   /** Of this machine: `2MB`, `1GB`. */
   readonly hugepageSizes?: readonly string[];
+  readonly countsSwap?: boolean;
   readonly mounts?: readonly Mount[];
   /** An ephemeral container's target. */
   readonly targetId?: ContainerId;

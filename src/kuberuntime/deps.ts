@@ -35,6 +35,8 @@ export interface KubeRuntimeSettings extends SeccompSettings {
   readonly thermalThrottlePaths?: readonly string[];
   /** Sizes of huge pages that this machine has, as cgroups name them: `2MB`, `1GB`. */
   readonly hugepageSizes?: readonly string[];
+  /** The kernel counts swap beside memory (cgroup v1 with swap accounting). */
+  readonly countsSwap?: boolean;
 }
 
 export interface KubeRuntimeDeps {
@@ -66,6 +68,8 @@ export interface KubeRuntimeDeps {
   };
   readonly liveness: (id: ContainerId) => ProbeResult | undefined;
   readonly startup: (id: ContainerId) => ProbeResult | undefined;
+  /** A postStart hook of this pod is over, well or not: its container may be judged. */
+  readonly postStartEnded?: (uid: PodUid) => void;
   /** A start or stop of this sandbox or container has returned: the event stream should show it (it may have done so already). */
   readonly acted: (uid: PodUid, id: string) => void;
   readonly settings: KubeRuntimeSettings;

@@ -10,6 +10,9 @@ import type { Clock, Monotonic } from '../world/clock.ts';
 
 const shortened = Object.assign(new Error('the grace was shortened'), { name: 'AbortError' });
 
+/** How many containers whose stop failed are remembered. */
+const kept = 256;
+
 /** The budget of one container's end. */
 export class Ending {
   /** The stop itself is under way: the runtime holds the time now. */
@@ -95,9 +98,25 @@ export class Endings {
     const done = end(ending);
     this.#of.set(id, { ending, done });
     const result = await done;
+    ending.failed = result.error !== undefined;
+    // a shorter one that was begun beside it goes on, and who asks next joins that
+    const isNewest = this.#of.get(id)?.ending === ending;
     // what could not be stopped is asked for again, and its hook has run
-    if (result.error === undefined) this.#of.delete(id);
-    else ending.failed = true;
+    if (isNewest && !ending.failed) this.#of.delete(id);
+    else if (isNewest) this.#forgetOldest();
     return result;
+  }
+
+  /** Under way, or to be asked for again. */
+  get size(): number {
+    return this.#of.size;
+  }
+
+  /** A container whose stop failed may have ended by itself: nobody asks for it again. */
+  #forgetOldest(): void {
+    for (const [id, { ending }] of this.#of) {
+      if (this.#of.size <= kept) return;
+      if (ending.failed) this.#of.delete(id);
+    }
   }
 }

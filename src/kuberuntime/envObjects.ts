@@ -3,6 +3,7 @@
  * What an environment takes from ConfigMaps and Secrets (facts 10.8). Mirrors kubelet v1.32 kubelet_pods.go makeEnvironmentVariables and the
  * texts of its errors. `binaryData` has no part in an environment. A Secret's value is in none of the errors.
  */
+import { everyContainer } from '../api/containers.ts';
 import type { DesiredPod } from '../api/desired.ts';
 import { wrongEnvName } from '../api/names.ts';
 import type { ApiObject, Source } from '../api/objects.ts';
@@ -139,11 +140,11 @@ export function withoutSecrets(text: string, { secrets }: EnvironmentSources): s
 
 /** What the runtime shows of a pod, without the values of the Secrets that each container has in its environment. */
 export function statusWithoutSecrets(lookup: ObjectLookup, desired: DesiredPod, status: RuntimePodStatus): RuntimePodStatus {
-  const { initContainers = [], containers, ephemeralContainers = [] } = desired.pod.spec;
-  const specs = [...initContainers, ...containers, ...ephemeralContainers];
+  // looked up of each, though few have something to hide: who remembers former values must have seen them
+  const sources = new Map(everyContainer(desired.pod.spec).map((s) => [s.name, environmentSources(lookup, desired, s)]));
   const hidden = status.containers.map((c) => {
-    const spec = c.message === '' ? undefined : specs.find((s) => s.name === c.name);
-    const message = spec === undefined ? c.message : withoutSecrets(c.message, environmentSources(lookup, desired, spec));
+    const own = sources.get(c.name);
+    const message = c.message === '' || own === undefined ? c.message : withoutSecrets(c.message, own);
     return message === c.message ? c : { ...c, message };
   });
   return hidden.every((c, i) => c === status.containers[i]) ? status : { ...status, containers: hidden };

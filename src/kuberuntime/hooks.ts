@@ -48,6 +48,25 @@ export interface Started {
 
 export class PostStarts {
   #running = new Map<ContainerId, { readonly uid: PodUid; readonly over: AbortController; readonly done: Promise<SyncResult> }>();
+  /** Containers whose hook is not over: also those that are being started. */
+  #pending = new Set<ContainerId>();
+
+  /** `ended`: a hook of this pod is over. */
+  constructor(private readonly ended: (uid: PodUid) => void) {}
+
+  /** It is about to be started: it counts as starting until its hook is over. */
+  expect(id: ContainerId, container: Container | EphemeralContainer): void {
+    if (container.lifecycle?.postStart !== undefined) this.#pending.add(id);
+  }
+
+  /** It did not start. */
+  forget(id: ContainerId): void {
+    this.#pending.delete(id);
+  }
+
+  isPending(id: ContainerId): boolean {
+    return this.#pending.has(id);
+  }
 
   /**
    * Runs the hook of a started container to its end and yields what the start came to; `kill` ends a container whose hook failed. An abort
@@ -58,9 +77,17 @@ export class PostStarts {
     const handler = container.lifecycle?.postStart;
     if (handler === undefined) return Promise.resolve({ action: 'StartContainer', target: container.name });
     const over = new AbortController();
-    const done = this.#carryOut(deps, started, handler, kill, over.signal).finally(() => this.#running.delete(id));
+    const done = this.#carryOut(deps, started, handler, kill, over.signal).finally(() => {
+      this.#running.delete(id);
+      this.#pending.delete(id);
+      this.ended(desired.uid);
+    });
     this.#running.set(id, { uid: desired.uid, over, done });
     return orAbort(done, signal);
+  }
+
+  isUnderWay(id: ContainerId): boolean {
+    return this.#running.has(id);
   }
 
   /** The container is being ended: its hook has no purpose any more. */

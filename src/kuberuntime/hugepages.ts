@@ -7,7 +7,7 @@ const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
 const resourcePrefix = 'hugepages-';
 
 /** Bytes as cgroups name a page size: `2MB`. */
-function sizeText(bytes: number): string {
+function cgroupSize(bytes: number): string {
   let amount = bytes;
   let unit = 0;
   while (amount >= 1024 && unit < units.length - 1) {
@@ -24,7 +24,9 @@ export function hugepageLimits(
 ): { readonly pageSize: string; readonly limitBytes: number }[] {
   const asked = new Map(
     Object.entries(limits).flatMap(([name, amount]) =>
-      name.startsWith(resourcePrefix) ? [[sizeText(quantityValue(name.slice(resourcePrefix.length))), quantityValue(amount)] as const] : [],
+      name.startsWith(resourcePrefix)
+        ? [[cgroupSize(quantityValue(name.slice(resourcePrefix.length))), quantityValue(amount)] as const]
+        : [],
     ),
   );
   return sizes.map((pageSize) => ({ pageSize, limitBytes: asked.get(pageSize) ?? 0 }));
@@ -36,4 +38,4 @@ export const hugepageSizes = (folders: readonly string[]): string[] =>
     .flatMap((folder) => /^hugepages-(\d+)kB$/.exec(folder)?.[1] ?? [])
     .map((kib) => Number(kib) * 1024)
     .sort((a, b) => a - b)
-    .map(sizeText);
+    .map(cgroupSize);

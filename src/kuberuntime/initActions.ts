@@ -15,7 +15,7 @@ export interface InitDecision {
 }
 
 /** An init container has failed: killed for memory whatever its exit code, a non-zero exit, or nobody knows. */
-export const isInitFailed = (c: ContainerStatus): boolean =>
+const isInitFailed = (c: ContainerStatus): boolean =>
   c.reason === 'OOMKilled' || (c.state === 'exited' && c.exitCode !== 0) || c.state === 'unknown';
 
 const killUnknown = (record: ContainerStatus): ContainerToKill => ({

@@ -1,10 +1,12 @@
 /**
- * Ending containers: each by its own grace, its preStop hook first, sidecars after what they serve, never with less than 2 s. Mirrors kubelet v1.32 killContainer
- * and killPodWithSyncResult (facts 7). Stopping what is gone is success; a stop that was interrupted is simply called again.
+ * Ending containers: each by its own grace, its preStop hook first, sidecars after what they serve, never with less than 2 s. Mirrors kubelet
+ * v1.32 killContainer and killPodWithSyncResult (facts 7). Stopping what is gone is success; a stop that was interrupted is simply called
+ * again.
  */
+import { containerNamed } from '../api/containers.ts';
 import type { DesiredPod } from '../api/desired.ts';
 import { isSidecar } from '../api/resources.ts';
-import type { Container as ContainerSpec, Pod } from '../api/v1.ts';
+import type { Pod } from '../api/v1.ts';
 import { isNotFound } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
 import type { Container, RuntimePod, RuntimePodStatus } from '../container/words.ts';
@@ -24,9 +26,6 @@ export interface KillDeps extends Pick<KubeRuntimeDeps, 'clock' | 'log' | 'runti
 
 export const minimumGraceSeconds = 2;
 
-const specOf = (pod: Pod, name: string): ContainerSpec | undefined =>
-  [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((c) => c.name === name);
-
 /** The grace a container is due, in seconds (facts 7.1). Without a pod, or when the pod has no such container, its annotations tell. */
 export function graceSeconds(
   pod: Pod | undefined,
@@ -39,7 +38,7 @@ export function graceSeconds(
   if (pod.metadata.deletionGracePeriodSeconds !== undefined) return pod.metadata.deletionGracePeriodSeconds;
   const own = pod.spec.terminationGracePeriodSeconds;
   if (own === undefined) return minimumGraceSeconds;
-  const spec = specOf(pod, record.name);
+  const spec = containerNamed(pod.spec, record.name);
   const probe = reason === 'LivenessProbe' ? spec?.livenessProbe : reason === 'StartupProbe' ? spec?.startupProbe : undefined;
   return probe?.terminationGracePeriodSeconds ?? own;
 }

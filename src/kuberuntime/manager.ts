@@ -9,8 +9,9 @@ import type { DesiredPod } from '../api/desired.ts';
 import { isSidecar } from '../api/resources.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { orAbort } from '../async/abort.ts';
+import { startedAt, startedText } from '../container/started.ts';
 import type { SyncResult } from '../container/syncResult.ts';
-import type { ContainerStatus, RuntimePod, RuntimePodStatus } from '../container/words.ts';
+import type { ContainerId, ContainerStatus, RuntimePod, RuntimePodStatus } from '../container/words.ts';
 import { describeError } from '../world/log.ts';
 import { computePodActions, type PodActions } from './actions.ts';
 import { sandboxConfig } from './configs.ts';
@@ -18,7 +19,6 @@ import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
 import { Endings } from './endings.ts';
 import { PostStarts } from './hooks.ts';
 import { type KillDeps, killContainer, killPod } from './kill.ts';
-import { startedMark } from './marks.ts';
 import { removeRecord } from './remove.ts';
 import { addressesOf, createSandbox, type ReadySandbox } from './sandbox.ts';
 import { startContainer } from './start.ts';
@@ -35,7 +35,12 @@ export class KubeRuntime {
   private readonly deps: KubeRuntimeDeps & KillDeps;
 
   constructor(deps: KubeRuntimeDeps) {
-    this.deps = { ...deps, endings: new Endings(deps.clock), postStarts: new PostStarts() };
+    this.deps = { ...deps, endings: new Endings(deps.clock), postStarts: new PostStarts((uid) => deps.postStartEnded?.(uid)) };
+  }
+
+  /** Its postStart hook is not over: nothing judges it yet. */
+  isStarting(id: ContainerId): boolean {
+    return this.deps.postStarts.isPending(id);
   }
 
   /**
@@ -69,6 +74,13 @@ export class KubeRuntime {
     reason?: string,
   ): Promise<SyncResult[]> {
     return killPod(this.deps, target, status, graceOverrideSeconds, reason);
+  }
+
+  /** As it is told: a container whose postStart hook has not ended yet does not run yet. */
+  asStarted(status: RuntimePodStatus): RuntimePodStatus {
+    const begins = (c: ContainerStatus): boolean => c.state === 'running' && this.deps.postStarts.isUnderWay(c.id);
+    if (!status.containers.some(begins)) return status;
+    return { ...status, containers: status.containers.map((c) => (begins(c) ? { ...c, state: 'created' } : c)) };
   }
 
   async #carryOut(run: SyncRun, actions: PodActions): Promise<void> {
@@ -132,7 +144,7 @@ export class KubeRuntime {
     const inputs = {
       nodeName: settings.nodeName,
       podLogsDir: settings.podLogsDir,
-      started: startedMark(run.status.sandboxes, settings.bootId, clock.monotonic()),
+      started: startedText(settings.bootId, startedAt(run.status.sandboxes, settings.bootId) ?? clock.monotonic()),
       cgroupDriver: settings.cgroupDriver(),
       hostDns: settings.hostDns(),
       ...(settings.clusterDns && { clusterDns: settings.clusterDns }),

@@ -114,7 +114,15 @@ export function portsOfAnnotations(marks: Readonly<Record<string, string>>): Con
   if (!Array.isArray(ports)) return [];
   return ports.flatMap((port: unknown) =>
     isObject(port) && typeof port.containerPort === 'number'
-      ? [{ containerPort: port.containerPort, ...(typeof port.name === 'string' && { name: port.name }) }]
+      ? [
+          {
+            containerPort: port.containerPort,
+            ...(typeof port.name === 'string' && { name: port.name }),
+            ...(typeof port.hostPort === 'number' && { hostPort: port.hostPort }),
+            ...(isProtocol(port.protocol) && { protocol: port.protocol }),
+            ...(typeof port.hostIP === 'string' && { hostIP: port.hostIP }),
+          },
+        ]
       : [],
   );
 }
@@ -123,6 +131,7 @@ type Plain = Readonly<Record<string, unknown>>;
 const isObject = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
 const isTexts = (v: unknown): v is string[] => Array.isArray(v) && v.every((t) => typeof t === 'string');
 const isPort = (v: unknown): v is number | string => typeof v === 'number' || typeof v === 'string';
+const isProtocol = (v: unknown): v is 'TCP' | 'UDP' | 'SCTP' => v === 'TCP' || v === 'UDP' || v === 'SCTP';
 const isHeader = (v: unknown): v is { name: string; value: string } =>
   isObject(v) && typeof v.name === 'string' && typeof v.value === 'string';
 
@@ -141,18 +150,4 @@ export function graceOfAnnotations(marks: Readonly<Record<string, string>>): num
     if (seconds >= 0) return seconds;
   }
   return undefined;
-}
-
-/** `<boot id>/<ms>` of an instance: what its oldest sandbox of this boot says, else now. */
-export function startedMark(
-  sandboxes: readonly { attempt: number; annotations: Readonly<Record<string, string>> }[],
-  bootId: string,
-  nowMs: number,
-): string {
-  const oldest = [...sandboxes].sort((a, b) => a.attempt - b.attempt);
-  for (const s of oldest) {
-    const mark = s.annotations[annotations.started];
-    if (mark?.startsWith(`${bootId}/`)) return mark;
-  }
-  return `${bootId}/${Math.floor(nowMs)}`;
 }

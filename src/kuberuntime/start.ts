@@ -1,4 +1,5 @@
 /** Starting one container: back-off, image, config, create, start, and its events. Mirrors kubelet v1.32 startContainer (facts 4.3, 6.1). */
+import { containerNamed } from '../api/containers.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { isAbort } from '../async/abort.ts';
 import { goDuration } from '../container/goDuration.ts';
@@ -47,7 +48,11 @@ export async function startContainer(
     const { id, config } = await create(deps, run, container, image, sandbox);
     deps.event(run.desired, target, 'Normal', 'Created', `Created container: ${target}`);
     tellSecretInEnv(deps, run, container);
-    await start(deps, run, target, id);
+    deps.postStarts.expect(id, container);
+    await start(deps, run, target, id).catch((e) => {
+      deps.postStarts.forget(id);
+      throw e;
+    });
     deps.event(run.desired, target, 'Normal', 'Started', `Started container ${target}`);
     const { desired } = run;
     const record = { id, name: target, annotations: config.annotations, sandboxId: sandbox.id };
@@ -111,8 +116,7 @@ function failed(
 ): StartFailure {
   // what the runtime says may repeat the command or the environment; all other words are our own
   const quotes = reason === 'CreateContainerError' || reason === 'RunContainerError';
-  const { initContainers = [], containers, ephemeralContainers = [] } = run.desired.pod.spec;
-  const container = quotes ? [...initContainers, ...containers, ...ephemeralContainers].find((c) => c.name === name) : undefined;
+  const container = quotes ? containerNamed(run.desired.pod.spec, name) : undefined;
   const sources = container === undefined ? noSources : sourcesOf(deps, run, container);
   const message = withoutSecrets(text, sources);
   deps.event(run.desired, name, 'Warning', 'Failed', withoutSecrets(`Error: ${shown}`, sources));
@@ -175,6 +179,7 @@ function facts(
   sandbox: ReadySandbox,
 ): Omit<ContainerInputs, 'attempt' | 'image'> {
   const { nodeName, nodeMemoryBytes, nodeCpus, thermalThrottlePaths = [], hugepageSizes = [], hostIps, nodeStorageBytes } = deps.settings;
+  const { countsSwap = false } = deps.settings;
   const { seccompDefault, seccompFolder } = deps.settings;
   if (sandbox.ips.length === 0 && !run.desired.pod.spec.hostNetwork && wantsPodIps(container))
     throw new Error('the pod has no address yet');
@@ -183,6 +188,7 @@ function facts(
     nodeMemoryBytes,
     thermalThrottlePaths,
     hugepageSizes,
+    countsSwap,
     hostIps: hostIps?.() ?? [],
     podIps: sandbox.ips,
     sources: sourcesOf(deps, run, container),

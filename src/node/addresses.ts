@@ -1,6 +1,7 @@
 /** The node's addresses: those of the interface that leads out (the default route), IPv4 first. Read when somebody asks: nothing is watched. */
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
+import type { Clock, Monotonic } from '../world/clock.ts';
 
 /** The interface of the default route in the text of /proc/net/route; undefined: there is none. */
 export function defaultInterface(route: string): string | undefined {
@@ -26,4 +27,18 @@ export function hostIps(routeFile = '/proc/net/route'): string[] {
   const v4 = all.find((a) => a.family === 'IPv4')?.address;
   const v6 = all.find((a) => a.family === 'IPv6')?.address;
   return [v4, v6].filter((ip) => ip !== undefined);
+}
+
+/** As `read`, at most once in `forMs`: reading takes longer the more pods (so interfaces) there are, and probes ask by the hundred each second. */
+export function recentHostIps(
+  clock: Pick<Clock, 'monotonic'>,
+  read: () => readonly string[] = hostIps,
+  forMs = 1_000,
+): () => readonly string[] {
+  let last: { readonly at: Monotonic; readonly ips: readonly string[] } | undefined;
+  return () => {
+    const now = clock.monotonic();
+    if (last === undefined || now - last.at >= forMs) last = { at: now, ips: read() };
+    return last.ips;
+  };
 }

@@ -12,7 +12,7 @@ import type { Clock } from '../world/clock.ts';
 import { type HostDns, parseResolvConf } from './resolvConf.ts';
 
 /** Where local resolvers write down the servers they ask: systemd-resolved, NetworkManager, dnsmasq under resolvconf. */
-export const upstreamFiles = ['/run/systemd/resolve/resolv.conf', '/run/NetworkManager/no-stub-resolv.conf', '/run/dnsmasq/resolv.conf'];
+const upstreamFiles = ['/run/systemd/resolve/resolv.conf', '/run/NetworkManager/no-stub-resolv.conf', '/run/dnsmasq/resolv.conf'];
 
 const mostLinks = 10;
 /** A DHCP client writes several times in a row. */
@@ -48,7 +48,7 @@ export function readHostDns(path: string, upstreams: readonly string[] = upstrea
 
 export interface HostDnsDeps {
   readonly clock: Clock;
-  /** Told when the words for pods are others than before. */
+  /** Told when the words for pods are others than before; never of none at all. */
   readonly onChange: (dns: HostDns) => void;
   readonly upstreams?: readonly string[];
 }
@@ -68,7 +68,8 @@ export function watchHostDns(path: string, deps: HostDnsDeps, signal: AbortSigna
     arm();
     const now = readHostDns(path, upstreams);
     const text = JSON.stringify(now);
-    if (text === last) return;
+    // a link that is down takes the file away or empties it: pods keep what they had until there are servers again
+    if (text === last || now.servers.length === 0) return;
     last = text;
     deps.onChange(now);
   };

@@ -10,7 +10,7 @@ export function hugepages(root: string): Readonly<Record<string, number>> {
       readdirSync(folder).flatMap((name) => {
         const kibibytes = Number(/^hugepages-([0-9]+)kB$/.exec(name)?.[1] ?? 0);
         const pages = Number(readFileSync(join(folder, name, 'nr_hugepages'), 'utf8'));
-        return kibibytes > 0 && pages > 0 ? [[`hugepages-${sizeText(kibibytes)}`, pages * kibibytes * 1024]] : [];
+        return kibibytes > 0 && pages > 0 ? [[`hugepages-${resourceSize(kibibytes)}`, pages * kibibytes * 1024]] : [];
       }),
     );
   } catch {
@@ -19,7 +19,7 @@ export function hugepages(root: string): Readonly<Record<string, number>> {
 }
 
 /** As Kubernetes writes it in the resource's name. */
-function sizeText(kibibytes: number): string {
+function resourceSize(kibibytes: number): string {
   if (kibibytes % 2 ** 20 === 0) return `${kibibytes / 2 ** 20}Gi`;
   return kibibytes % 1024 === 0 ? `${kibibytes / 1024}Mi` : `${kibibytes}Ki`;
 }

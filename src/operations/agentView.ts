@@ -3,10 +3,11 @@ import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
 import type { EphemeralContainer } from '../api/v1.ts';
 import type { StreamTarget } from '../container/runtime.ts';
+import type { Answered } from './answered.ts';
 import type { DebugRequest } from './debug.ts';
 import type { LogRequest } from './logRequest.ts';
 import type { LogAnswer } from './logs.ts';
-import type { Answered, StreamRequest } from './streamRequest.ts';
+import type { StreamRequest } from './streamRequest.ts';
 
 export interface NodeCondition {
   readonly type: string;

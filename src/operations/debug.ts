@@ -8,8 +8,7 @@ import { problemText, withoutValue } from '../api/problems.ts';
 import type { ToldPod } from '../api/status.ts';
 import type { EphemeralContainer } from '../api/v1.ts';
 import { validateEphemeral } from '../api/validateEphemeral.ts';
-import { type Answered, refused } from './streamRequest.ts';
-import { findPod } from './target.ts';
+import { type Answered, askedFor, pathParts, refused } from './answered.ts';
 
 export interface DebugRequest {
   readonly namespace: string;
@@ -31,22 +30,16 @@ const prefix = '/debug/';
 /** Whether the path is one of ephemeral containers. */
 export const asksForDebug = (path: string): boolean => path.startsWith(prefix);
 
-/** The pod of `/debug/{ns}/{pod}`; undefined when the path is another. */
-export function debugPath(path: string): { readonly namespace: string; readonly pod: string } | undefined {
-  const parts = path.slice(prefix.length).split('/');
-  try {
-    const [namespace, pod] = parts.map(decodeURIComponent);
-    return parts.length === 2 && namespace && pod ? { namespace, pod } : undefined;
-  } catch {
-    return undefined;
-  }
-}
+/** The pod of a path for which `asksForDebug`. */
+export const debuggedPod = (path: string): Answered<Pick<DebugRequest, 'namespace' | 'pod'>> =>
+  pathParts(path, prefix, ['namespace', 'pod']);
 
 /** The container as it was accepted, with its defaults. Rejects when it cannot be stored. */
 export async function addEphemeral(request: DebugRequest, { pods, desired, add }: DebugDeps): Promise<Answered<EphemeralContainer>> {
   const { namespace, pod: name } = request;
-  const pod = findPod(pods(), { kind: 'Pod', namespace, name });
-  if (pod === undefined) return refused(404, `pod "${name}" not found in namespace "${namespace}"`);
+  const asked = askedFor(pods(), namespace, name);
+  if (!asked.ok) return asked;
+  const pod = asked.value;
   const wanted = desired(pod.metadata.uid as PodUid);
   if (wanted === undefined || pod.metadata.deletionTimestamp !== undefined) return refused(409, `pod "${name}" is being removed`);
   const { phase } = pod.status;

@@ -1,4 +1,5 @@
 /** A log file read in blocks: forwards line by line, and backwards to where the last N lines begin. Memory stays that of one block. */
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { headBytes, parseLine } from '../container/logLine.ts';
 import { codeOf } from '../world/errno.ts';
@@ -26,7 +27,8 @@ export class LogFile {
   static async open(path: string): Promise<LogFile | undefined> {
     let handle: FileHandle;
     try {
-      handle = await open(path, 'r');
+      // a container that has the host's log folder may leave there what it likes: no link is followed, no pipe waits for its writer
+      handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     } catch (e) {
       if (codeOf(e) === 'ENOENT' || codeOf(e) === 'ENOTDIR') return undefined;
       throw e;

@@ -1,7 +1,7 @@
 // pure
 /** The query of `/containerLogs/{ns}/{pod}/{container}`, with the names of `v1 PodLogOptions`. */
+import { type Answered, pathParts, refused } from './answered.ts';
 import { nanosOf } from './criLog.ts';
-import type { Picked } from './logTarget.ts';
 
 export interface LogRequest {
   readonly namespace: string;
@@ -23,13 +23,10 @@ const names = { follow: true, previous: true, timestamps: true, tailLines: true,
 /** Whether the path is one of logs, however wrong the rest of it is. */
 export const asksForLogs = (path: string): boolean => path.startsWith(prefix);
 
-const bad = (message: string): Picked<never> => ({ ok: false, code: 400, message });
-
 /** The request of a path for which `asksForLogs`. The last of a name that is given twice counts. */
-export function parseLogRequest(path: string, query: string): Picked<LogRequest> {
-  const parts = path.slice(prefix.length).split('/');
-  const [namespace, pod, container] = parts.map(decoded);
-  if (parts.length !== 3 || !namespace || !pod || !container) return bad(`${prefix}{namespace}/{pod}/{container} is meant`);
+export function parseLogRequest(path: string, query: string): Answered<LogRequest> {
+  const named = pathParts(path, prefix, ['namespace', 'pod', 'container']);
+  if (!named.ok) return named;
 
   const given = new Map(new URLSearchParams(query));
   const problems: string[] = [];
@@ -62,9 +59,7 @@ export function parseLogRequest(path: string, query: string): Picked<LogRequest>
   const limitBytes = number('limitBytes', 1);
   if (given.has('sinceSeconds') && given.has('sinceTime')) problems.push('at most one of sinceTime and sinceSeconds may be given');
   const value: LogRequest = {
-    namespace,
-    pod,
-    container,
+    ...named.value,
     follow: flag('follow'),
     previous: flag('previous'),
     timestamps: flag('timestamps'),
@@ -73,13 +68,5 @@ export function parseLogRequest(path: string, query: string): Picked<LogRequest>
     ...(sinceNanos !== undefined && { sinceNanos }),
     ...(limitBytes !== undefined && { limitBytes }),
   };
-  return problems.length === 0 ? { ok: true, value } : bad(problems.join('; '));
-}
-
-function decoded(part: string): string | undefined {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return undefined;
-  }
+  return problems.length === 0 ? { ok: true, value } : refused(400, problems.join('; '));
 }

@@ -1,12 +1,9 @@
 // pure
 /** Whose log is meant: the container of a pod, and which of its instances. Mirrors kubelet v1.32 validateContainerLogStatus (facts 18). */
 import type { PodStatus, ToldPod, V1ContainerStatus } from '../api/status.ts';
+import { type Answered, refused } from './answered.ts';
 
-export type Picked<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly code: 400 | 404; readonly message: string };
-
-const bad = (message: string, code: 400 | 404 = 400): Picked<never> => ({ ok: false, code, message });
+const bad = (message: string, code: 400 | 404 = 400): Answered<never> => refused(code, message);
 const defaultContainer = 'kubectl.kubernetes.io/default-container';
 
 const nameOf = (c: { readonly name: string }): string => c.name;
@@ -18,7 +15,7 @@ const names = ({ spec, status }: ToldPod) => ({
 });
 
 /** The container a person means: the named one, the one of the annotation, the only one. */
-export function pickContainer(pod: ToldPod, named: string | undefined): Picked<string> {
+export function pickContainer(pod: ToldPod, named: string | undefined): Answered<string> {
   const { app, init, ephemeral } = names(pod);
   const known = [...app, ...init, ...ephemeral];
   const podName = pod.metadata.name;
@@ -38,7 +35,7 @@ export function pickContainer(pod: ToldPod, named: string | undefined): Picked<s
  * The container a command runs in, as kubectl chooses it: the named one, the one of the annotation, the first; with what a person is told of
  * the choice.
  */
-export function sessionContainer(pod: ToldPod, named: string | undefined): Picked<{ readonly name: string; readonly note?: string }> {
+export function sessionContainer(pod: ToldPod, named: string | undefined): Answered<{ readonly name: string; readonly note?: string }> {
   if (named !== undefined) {
     const picked = pickContainer(pod, named);
     return picked.ok ? { ok: true, value: { name: picked.value } } : picked;
@@ -61,13 +58,13 @@ export const statusOf = (s: PodStatus, container: string): V1ContainerStatus | u
     .find((c) => c.name === container);
 
 /** The id of the instance whose log is asked for, as told (`containerd://…`), or the kubelet's words for why there is none. */
-export function selectInstance(pod: ToldPod, container: string, previous: boolean): Picked<string> {
+export function selectInstance(pod: ToldPod, container: string, previous: boolean): Answered<string> {
   const found = statusOf(pod.status, container);
   const of = `container "${container}" in pod "${pod.metadata.name}"`;
   if (found === undefined) return bad(`${of} is not available`);
   const { waiting, running, terminated } = found.state;
   const last = found.lastState.terminated?.containerID;
-  const instance = (id: string | undefined, otherwise: string): Picked<string> =>
+  const instance = (id: string | undefined, otherwise: string): Answered<string> =>
     id === undefined || id === '' ? bad(otherwise) : { ok: true, value: id };
   if (previous) return instance(last, `previous terminated ${of} not found`);
   if (running) return instance(found.containerID, `${of} is not available`);
@@ -89,8 +86,8 @@ function waitingText(reason: string | undefined): string {
 }
 
 /** Whether the instance of this id is told to run. */
-export const instanceRuns = (pod: ToldPod | undefined, container: string, id: string): boolean => {
-  const found = pod && statusOf(pod.status, container);
+export const instanceRuns = (pod: ToldPod, container: string, id: string): boolean => {
+  const found = statusOf(pod.status, container);
   return found?.state.running !== undefined && found.containerID === id;
 };
 

@@ -31,7 +31,7 @@ export function podRow(pod: ToldPod, nowMs: number): PodRow {
     ready: `${counted.ready}/${counted.total}`,
     status: podStatusText(pod),
     restarts: counted.restarts === 0 ? '0' : `${counted.restarts}${last}`,
-    age: ageText(metadata.creationTimestamp, nowMs),
+    age: ageText(metadata.creationTimestamp ?? status.startTime, nowMs),
     ip: status.podIP ?? '<none>',
     node: spec.nodeName ?? '<none>',
     source: metadata.annotations?.['podsched.dev/source'] ?? '<none>',

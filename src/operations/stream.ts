@@ -2,12 +2,13 @@
  * Where a session with a container is served: found in the runtime by pod and container, the running one. Mirrors kubelet v1.32 GetExec and
  * GetAttach (facts 18). Owns nothing.
  */
+import { containerNamed } from '../api/containers.ts';
 import type { PodUid } from '../api/objects.ts';
 import type { ToldPod } from '../api/status.ts';
 import { isNotFound, type Runtime, type Streams, type StreamTarget } from '../container/runtime.ts';
+import { type Answered, askedFor, refused } from './answered.ts';
 import { statusOf } from './logTarget.ts';
-import { type Answered, refused, type StreamRequest } from './streamRequest.ts';
-import { findPod } from './target.ts';
+import type { StreamRequest } from './streamRequest.ts';
 
 export interface StreamDeps {
   /** Whole pods: whether a container has a terminal stands in its spec. */
@@ -18,8 +19,9 @@ export interface StreamDeps {
 /** Rejects when the runtime cannot be asked. */
 export async function openStream(request: StreamRequest, { pods, runtime }: StreamDeps): Promise<Answered<StreamTarget>> {
   const { namespace, container, command, stdin, stdout } = request;
-  const pod = findPod(pods(), { kind: 'Pod', namespace, name: request.pod });
-  if (pod === undefined) return refused(404, `pod "${request.pod}" not found in namespace "${namespace}"`);
+  const asked = askedFor(pods(), namespace, request.pod);
+  if (!asked.ok) return asked;
+  const pod = asked.value;
   const missing = (why: string): Answered<never> => refused(404, `container not found ("${container}")${why}`);
   const containers = await runtime.listContainers(pod.metadata.uid as PodUid);
   const running = containers.filter((c) => c.name === container && c.state === 'running').sort((a, b) => b.attempt - a.attempt)[0];
@@ -33,10 +35,7 @@ export async function openStream(request: StreamRequest, { pods, runtime }: Stre
       const { stderr, tty } = request;
       return { ok: true, value: await runtime.execTarget(running.id, command, { stdin, stdout, stderr, tty }) };
     }
-    const { spec } = pod;
-    const made = [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])].find(
-      (c) => c.name === container,
-    );
+    const made = containerNamed(pod.spec, container);
     const tty = made?.tty === true;
     if (request.tty !== tty)
       return refused(400, tty ? 'tty: expected true, as the container has a terminal' : 'tty: the container has none');

@@ -3,6 +3,7 @@
  * The path and query of `/exec/{ns}/{pod}/{container}` and `/attach/…`. The query has the names of `v1 PodExecOptions`; those of the
  * kubelet's own server (input, output, error) mean the same.
  */
+import { type Answered, pathParts, refused } from './answered.ts';
 
 export interface StreamRequest {
   readonly kind: 'exec' | 'attach';
@@ -16,13 +17,6 @@ export interface StreamRequest {
   readonly stderr: boolean;
   readonly tty: boolean;
 }
-
-/** What was asked for, or the code and the words of a refusal. */
-export type Answered<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly code: number; readonly message: string };
-
-export const refused = (code: number, message: string): Answered<never> => ({ ok: false, code, message });
 
 const prefixes = { '/exec/': 'exec', '/attach/': 'attach' } as const;
 const flags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' } as const;
@@ -41,9 +35,8 @@ export const asksForStream = (path: string): boolean => kindOf(path) !== undefin
 /** The request of a path for which `asksForStream`. Without a word on them both outputs are wanted; a terminal has one. */
 export function parseStreamRequest(path: string, query: string): Answered<StreamRequest> {
   const [prefix, kind] = kindOf(path) ?? ['/exec/', 'exec'];
-  const parts = path.slice(prefix.length).split('/');
-  const [namespace, pod, container] = parts.map(decoded);
-  if (parts.length !== 3 || !namespace || !pod || !container) return refused(400, `${prefix}{namespace}/{pod}/{container} is meant`);
+  const named = pathParts(path, prefix, ['namespace', 'pod', 'container']);
+  if (!named.ok) return named;
 
   const command: string[] = [];
   const given: Partial<Record<keyof typeof flags, boolean>> = {};
@@ -64,13 +57,5 @@ export function parseStreamRequest(path: string, query: string): Answered<Stream
   if (tty && stderr) problems.push('stderr: expected false, since tty is true');
   if (!stdin && !stdout && !stderr) problems.push('you must specify at least 1 of stdin, stdout, stderr');
   if (problems.length > 0) return refused(400, problems.join('; '));
-  return { ok: true, value: { kind, namespace, pod, container, command, stdin, stdout, stderr, tty } };
-}
-
-function decoded(part: string): string | undefined {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return undefined;
-  }
+  return { ok: true, value: { kind, ...named.value, command, stdin, stdout, stderr, tty } };
 }

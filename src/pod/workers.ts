@@ -131,6 +131,11 @@ export class PodWorkers {
     return state !== undefined && state !== 'sync';
   }
 
+  /** It was ended here and nobody wants it: whatever a list still shows of it is old news. */
+  hasEnded(uid: PodUid): boolean {
+    return this.#ended.has(uid);
+  }
+
   /** Something of it may run. Of an unknown pod that is so until all desired pods are known. */
   couldHaveRunningContainers(uid: PodUid): boolean {
     const state = this.#workers.get(uid)?.record.state;

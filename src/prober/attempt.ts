@@ -51,6 +51,8 @@ export interface Outcome {
 type Answer = Pick<Outcome, 'kind' | 'output'> & { readonly timedOut?: boolean };
 
 const userAgent = 'kube-probe/1.32';
+/** One for all: what is made of a list is kept with it. */
+const noHeaders: NonNullable<HTTPGetAction['httpHeaders']> = [];
 const maxOutputBytes = 10 * 1024;
 
 /** Never rejects; after an abort its outcome means nothing. */
@@ -84,7 +86,10 @@ async function command(deps: AttemptDeps, target: Target, argv: readonly string[
   }
 }
 
-const outputText = ({ stdout, stderr }: ExecResult): string => Buffer.concat([stdout, stderr]).subarray(0, maxOutputBytes).toString();
+const outputText = ({ stdout, stderr }: ExecResult): string =>
+  Buffer.concat([stdout.subarray(0, maxOutputBytes), stderr.subarray(0, maxOutputBytes)])
+    .subarray(0, maxOutputBytes)
+    .toString();
 
 async function network(deps: AttemptDeps, target: Target, signal: AbortSignal): Promise<Answer> {
   const { probe, container, timeoutMs } = target;
@@ -125,7 +130,7 @@ async function http(target: Target, action: HTTPGetAction, signal: AbortSignal):
     host: action.host || addressOf(target),
     port,
     path: action.path ?? '',
-    headers: action.httpHeaders ?? [],
+    headers: action.httpHeaders ?? noHeaders,
     userAgent,
     timeoutMs: target.timeoutMs,
     signal,

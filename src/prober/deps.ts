@@ -3,7 +3,7 @@
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
 import type { Runtime } from '../container/runtime.ts';
-import type { RuntimePodStatus } from '../container/words.ts';
+import type { ContainerId, RuntimePodStatus } from '../container/words.ts';
 import type { Clock } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
@@ -20,6 +20,8 @@ export interface ProbeManagerDeps {
   readonly grpcCheck: GrpcCheck;
   /** What the runtime last showed of a pod. */
   readonly statusOf: (uid: PodUid) => RuntimePodStatus | undefined;
+  /** Its postStart hook is not over: it is not asked yet. When it is, `look` is called. Left out: never. */
+  readonly starting?: (id: ContainerId) => boolean;
   /** Addresses of a pod in the host's network. */
   readonly hostIps: () => readonly string[];
   readonly event: (

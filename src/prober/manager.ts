@@ -48,7 +48,7 @@ export class ProbeManager {
   constructor(private readonly deps: ProbeManagerDeps) {
     this.#results = new Results(deps);
     this.#due = new Deadlines(deps.clock, (worker) => worker.turn());
-    this.#attempt = { ...deps, slots: new Slots(deps.maxExecProbes) };
+    this.#attempt = { ...deps, slots: new Slots(deps.maxExecProbes, deps.clock) };
     this.#host = {
       clock: deps.clock,
       scale: deps.scale,
@@ -157,7 +157,8 @@ export class ProbeManager {
       if (before !== undefined && before.id !== record?.id) this.#replaced(pod, container.name, before, record);
       if (record === undefined) continue;
       // what another definition made is about to be replaced: these probes are not meant for it
-      const begins = record.state === 'running' && !isOtherDefinition(record, pod.desired);
+      const mayBegin = !isOtherDefinition(record, pod.desired) && this.deps.starting?.(record.id) !== true;
+      const begins = record.state === 'running' && mayBegin;
       const seen = pod.seen.get(container.name) ?? (begins ? this.#begin(pod, container, record, first) : undefined);
       for (const worker of seen?.workers.values() ?? []) {
         if (record.state === 'running') worker.wake();
@@ -228,7 +229,8 @@ export class ProbeManager {
       this.#say(subject, startupHint(container.name));
     // what waited for the start goes on
     if (type === 'startup') for (const worker of pod.seen.get(container.name)?.workers.values() ?? []) worker.wake();
-    this.deps.changed(pod.desired.uid);
+    // stored before it is told: what was told is never unknown to the next agent
+    void this.#results.flush().then(() => this.deps.changed(pod.desired.uid)); // it never rejects
   }
 
   #say({ id, container }: Subject, said: Said | undefined): void {

@@ -33,10 +33,13 @@ export interface Timing {
   readonly successThreshold: number;
 }
 
+/** What a timer can hold: 24 days. A longer time-out would be over at once. */
+const longestMs = 2 ** 31 - 1;
+
 /** The numbers of a probe; 0 means the default. `scale` gives a slow node more patience: it asks as often, and waits longer. */
 export const timing = (probe: Probe, scale: number): Timing => ({
   periodMs: (probe.periodSeconds || 10) * 1000,
-  timeoutMs: (probe.timeoutSeconds || 1) * 1000 * scale,
+  timeoutMs: Math.min(longestMs, (probe.timeoutSeconds || 1) * 1000 * scale),
   initialDelayMs: (probe.initialDelaySeconds ?? 0) * 1000 * scale,
   failureThreshold: Math.ceil((probe.failureThreshold || 3) * scale),
   successThreshold: probe.successThreshold || 1,
@@ -93,8 +96,14 @@ export const timeoutsBeforeSlower = 3;
 export const slowness = (timeouts: number): 1 | 2 | 4 =>
   timeouts < timeoutsBeforeSlower ? 1 : timeouts < 2 * timeoutsBeforeSlower ? 2 : 4;
 
-/** The first moment of the plan after `now`: missed turns are left out, and a late one moves none of the others. */
+/** Turns of all probes fall on the same moments, 20 in a second: many at once cost less than each at its own, and a device sleeps between. */
+const gridMs = 50;
+
+/**
+ * The first moment of the plan after `now`: missed turns are left out, and a late one moves none of the others. A plan that does not lie on
+ * the common moments is moved onto the next of them.
+ */
 export function nextTurn(planned: Monotonic, periodMs: number, now: Monotonic): Monotonic {
   const missed = Math.max(0, Math.floor((now - planned) / periodMs));
-  return (planned + (missed + 1) * periodMs) as Monotonic;
+  return (Math.ceil((planned + (missed + 1) * periodMs) / gridMs) * gridMs) as Monotonic;
 }

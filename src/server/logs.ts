@@ -8,7 +8,7 @@ import type { AgentView } from '../operations/agentView.ts';
 import { parseLogRequest } from '../operations/logRequest.ts';
 import type { LogAnswer } from '../operations/logs.ts';
 import type { Log } from '../world/log.ts';
-import { type Answer, failure } from './routes.ts';
+import { type Answer, failure, starting } from './routes.ts';
 
 /** Followers stay for hours; half of the connections is left to the others. */
 const maxStreams = 32;
@@ -27,7 +27,7 @@ export class LogServer {
   async serve(request: IncomingMessage, response: ServerResponse, path: string, query: string): Promise<Answer | undefined> {
     if (request.method !== 'GET') return failure(405, `${path.slice(0, 200)} is read with GET`, { allow: 'GET' });
     const view = this.#agent();
-    if (view === undefined) return failure(503, 'the agent is starting', { 'retry-after': '1' });
+    if (view === undefined) return starting;
     const asked = parseLogRequest(path, query);
     if (!asked.ok) return failure(asked.code, asked.message);
     if (this.#streams >= maxStreams) return failure(429, `${maxStreams} logs are being read already`, { 'retry-after': '1' });

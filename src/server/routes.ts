@@ -31,6 +31,9 @@ export function failure(code: number, message: string, headers?: Readonly<Record
   };
 }
 
+/** There is nobody yet who could answer. */
+export const starting = failure(503, 'the agent is starting', { 'retry-after': '1' });
+
 interface Filter {
   readonly namespace?: string;
   readonly name?: string;
@@ -98,7 +101,7 @@ export function answer(view: AgentView | undefined, method: string, target: stri
   if (method !== 'GET' && method !== 'HEAD') return failure(405, `${path} is read with GET`, { allow: 'GET, HEAD' });
   // alive as soon as it answers
   if (route === undefined) return { code: 200, body: 'ok' };
-  if (view === undefined) return failure(503, 'the agent is starting', { 'retry-after': '1' });
+  if (view === undefined) return starting;
   const parameters = new URLSearchParams(query < 0 ? '' : target.slice(query + 1));
   const namespace = parameters.get('namespace');
   const name = parameters.get('name');

@@ -9,7 +9,7 @@ import type { StreamTarget } from '../container/runtime.ts';
 import type { AgentView } from '../operations/agentView.ts';
 import { parseStreamRequest } from '../operations/streamRequest.ts';
 import { describeError, type Log } from '../world/log.ts';
-import { type Answer, failure } from './routes.ts';
+import { type Answer, failure, starting } from './routes.ts';
 
 /** Sessions stay for hours; the server has room for others beside them. */
 export const maxSessions = 32;
@@ -34,7 +34,7 @@ export class StreamServer {
     if (asked.method !== 'GET' && asked.method !== 'POST')
       return failure(405, `${path.slice(0, 200)} takes GET and POST`, { allow: 'GET, POST' });
     const view = this.agent();
-    if (view === undefined) return failure(503, 'the agent is starting', { 'retry-after': '1' });
+    if (view === undefined) return starting;
     const parsed = parseStreamRequest(path, query);
     if (!parsed.ok) return failure(parsed.code, parsed.message);
     if (this.#sessions >= maxSessions) return failure(429, `${maxSessions} sessions are open already`, { 'retry-after': '1' });

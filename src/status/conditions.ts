@@ -11,7 +11,7 @@ import type { RuntimePodStatus } from '../container/words.ts';
 type Untimed = Omit<PodCondition, 'lastTransitionTime'>;
 
 /** podsched's own: fields of the manifest have no effect here. */
-export const fieldsIgnored = 'podsched.dev/FieldsIgnored';
+const fieldsIgnored = 'podsched.dev/FieldsIgnored';
 
 const ownTypes: ReadonlySet<string> = new Set([
   'PodReadyToStartContainers',
@@ -33,7 +33,7 @@ function ignoredCondition(paths: readonly string[]): Untimed[] {
 }
 
 /** One ready sandbox, the newest, in the wanted network, with an address if it has a network of its own: no new one is needed. */
-export function hasUsableSandbox(spec: PodSpec, runtime: RuntimePodStatus): boolean {
+function hasUsableSandbox(spec: PodSpec, runtime: RuntimePodStatus): boolean {
   const [newest] = runtime.sandboxes;
   if (newest === undefined || newest.state !== 'ready') return false;
   if (runtime.sandboxes.filter((s) => s.state === 'ready').length > 1) return false;
@@ -51,7 +51,7 @@ function nameThem(unknown: readonly string[], kind: string, others: readonly str
   return parts.join(', ');
 }
 
-export function initializedCondition(spec: PodSpec, statuses: readonly V1ContainerStatus[], phase: PodPhase): Untimed {
+function initializedCondition(spec: PodSpec, statuses: readonly V1ContainerStatus[], phase: PodPhase): Untimed {
   const type = 'Initialized';
   const inits = spec.initContainers ?? [];
   if (statuses.length === 0 && inits.length > 0) return { type, status: 'False', reason: 'UnknownContainerStatuses' };
@@ -69,7 +69,7 @@ export function initializedCondition(spec: PodSpec, statuses: readonly V1Contain
   return message === '' ? { type, status: 'True' } : { type, status: 'False', reason: 'ContainersNotInitialized', message };
 }
 
-export function containersReadyCondition(spec: PodSpec, statuses: readonly V1ContainerStatus[], phase: PodPhase): Untimed {
+function containersReadyCondition(spec: PodSpec, statuses: readonly V1ContainerStatus[], phase: PodPhase): Untimed {
   const type = 'ContainersReady';
   if (statuses.length === 0) return { type, status: 'False', reason: 'UnknownContainerStatuses' };
   const byName = new Map(statuses.map((s) => [s.name, s]));

@@ -9,8 +9,8 @@ import { Deadlines } from '../async/deadlines.ts';
 import { after, type Clock, type Monotonic, toRfc3339 } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
+import { cutText } from './cut.ts';
 import { Keeper } from './keeper.ts';
-import { cutText } from './told.ts';
 
 export interface EventRecorderDeps {
   readonly clock: Clock;
@@ -39,6 +39,9 @@ const ringSize = 500;
 const perSecond = 5;
 const maxWaiting = 100;
 const maxMessageBytes = 1024;
+/** Of one thing said in other words each time (a probe that quotes the time), so many are events of their own; the rest is one event. */
+const maxSimilar = 10;
+const combined = '(combined from similar events)';
 const storeKey = 'events';
 const refill = Symbol('refill');
 
@@ -77,13 +80,18 @@ export class EventRecorder {
   /** Something to know about `subject`. `fieldPath`: the container, as `spec.containers{web}`. */
   event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string, fieldPath?: string): void {
     const involvedObject = reference(subject, fieldPath);
-    const text = cutText(message, maxMessageBytes);
     const { kind, namespace, name, uid } = involvedObject;
-    const key = JSON.stringify([uid ?? `${kind}/${namespace}/${name}`, type, reason, text, fieldPath ?? '']);
+    const keyOf = (what: string) => JSON.stringify([uid ?? `${kind}/${namespace}/${name}`, type, reason, what, fieldPath ?? '']);
+    let text = cutText(message, maxMessageBytes);
+    let key = keyOf(text);
+    if (!this.#open.has(key) && this.#countSimilar(involvedObject, type, reason) >= maxSimilar) {
+      text = cutText(`${combined}: ${message}`, maxMessageBytes);
+      key = keyOf(combined);
+    }
     const now = toRfc3339(this.deps.clock.now());
     const known = this.#open.get(key);
     if (known !== undefined) {
-      known.event = { ...known.event, count: known.event.count + 1, lastTimestamp: now };
+      known.event = { ...known.event, message: text, count: known.event.count + 1, lastTimestamp: now };
       this.#ring = [...this.#ring.filter((e) => e !== known), known].slice(-ringSize);
     } else this.#begin(key, involvedObject, { type, reason, message: text, now });
     this.#keep();
@@ -109,6 +117,17 @@ export class EventRecorder {
 
   stop(): void {
     this.#due.stop();
+  }
+
+  /** Mirrors client-go's aggregator: the same object, type and reason, whatever the words. */
+  #countSimilar({ kind, namespace, name, uid, fieldPath }: ObjectReference, type: string, reason: string): number {
+    let count = 0;
+    for (const { event } of this.#open.values()) {
+      if (event.reason !== reason || event.type !== type) continue;
+      const o = event.involvedObject;
+      if (o.uid === uid && o.name === name && o.namespace === namespace && o.kind === kind && o.fieldPath === fieldPath) count++;
+    }
+    return count;
   }
 
   #begin(key: string, involvedObject: ObjectReference, e: { type: V1Event['type']; reason: string; message: string; now: string }): void {

@@ -3,6 +3,7 @@
  * The status of a pod from its manifest, what the runtime shows, and what was told before. Mirrors kubelet v1.32 kubelet_pods.go
  * generateAPIPodStatus (facts 9.2, 9.5). What is sticky: a terminal phase, startTime, the QoS class, addresses of a pod whose sandbox is gone.
  */
+import { everyContainer } from '../api/containers.ts';
 import type { DesiredPod } from '../api/desired.ts';
 import { qosClass } from '../api/resources.ts';
 import type { PodPhase, PodStatus } from '../api/status.ts';
@@ -46,7 +47,7 @@ export function generatePodStatus(inputs: StatusInputs): PodStatus {
   const { desired, runtime, old, now } = inputs;
   const { spec } = desired.pod;
   const deleting = inputs.terminal || inputs.deleting === true;
-  const count = spec.containers.length + (spec.initContainers ?? []).length + (spec.ephemeralContainers ?? []).length;
+  const count = everyContainer(spec).length;
   const list = (
     kind: 'app' | 'init' | 'ephemeral',
     containers: readonly (Container | EphemeralContainer)[],

@@ -1,6 +1,7 @@
 // pure
 /** How much the containers of a pod may say at their end: 12 KiB together, so that a status stays of a size that can be sent (facts 9.5). */
 import type { ContainerState, V1ContainerStatus } from '../api/status.ts';
+import { firstBytes } from './cut.ts';
 
 const podMessageBytes = 12_288;
 
@@ -17,15 +18,6 @@ export function cutMessages(statuses: readonly V1ContainerStatus[], containers: 
 function cutState(state: ContainerState, limit: number): ContainerState {
   const message = state.terminated?.message;
   if (state.terminated === undefined || message === undefined) return state;
-  const cut = cutText(message, limit);
+  const cut = firstBytes(message, limit);
   return cut === message ? state : { terminated: { ...state.terminated, message: cut } };
-}
-
-/** The first `limit` bytes in UTF-8, without a torn character at the end. */
-function cutText(text: string, limit: number): string {
-  const bytes = Buffer.from(text, 'utf8');
-  if (bytes.length <= limit) return text;
-  let end = limit;
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
-  return bytes.toString('utf8', 0, end);
 }

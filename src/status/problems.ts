@@ -3,7 +3,7 @@
 import type { Problem } from '../api/objects.ts';
 import type { FileBody, SyncBody, ToldProblem } from '../api/payloads.ts';
 import { problemText, withoutValue } from '../api/problems.ts';
-import { cutText, jsonBytes } from './told.ts';
+import { cutText, jsonBytes } from './cut.ts';
 
 /** The first of a source's problems in one line, and how many more; else the source's own words. */
 export function firstProblem(source: { readonly problems: readonly Problem[]; readonly message: string }): string {

@@ -6,6 +6,7 @@
 import type { DesiredPod } from '../api/desired.ts';
 import type { ContainerState, PodStatus, ToldPod, V1ContainerStatus } from '../api/status.ts';
 import type { Container, EphemeralContainer, ObjectMeta, PodSpec } from '../api/v1.ts';
+import { bytesOf, cutText, jsonBytes } from './cut.ts';
 import { isTerminalPhase } from './phase.ts';
 
 export interface Ending {
@@ -18,16 +19,6 @@ const maxAnnotationBytes = 256;
 const neverTold: ReadonlySet<string> = new Set(['kubectl.kubernetes.io/last-applied-configuration']);
 const stampKeys: ReadonlySet<string> = new Set(['podsched.dev/boot', 'podsched.dev/seq']);
 const truncatedKey = 'podsched.dev/truncated';
-
-const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
-export const jsonBytes = (value: unknown): number => bytesOf(JSON.stringify(value));
-
-/** At most `maxBytes` of UTF-8 with a mark at the end, never half a character. */
-export function cutText(text: string, maxBytes: number): string {
-  if (bytesOf(text) <= maxBytes) return text;
-  const kept = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, Math.max(0, maxBytes - 3)));
-  return `${kept.replace(/\uFFFD+$/, '')}…`;
-}
 
 /** The told pod, without boot and seq, which are of the moment of telling. */
 export function toldPod(desired: DesiredPod, status: PodStatus, ending: Ending | undefined): ToldPod {
@@ -54,7 +45,8 @@ export function toldPod(desired: DesiredPod, status: PodStatus, ending: Ending |
  * `told`, what was told last of it.
  */
 export function wholePod(desired: DesiredPod, status: PodStatus, ending: Ending | undefined, told: ToldPod): ToldPod {
-  const { metadata } = toldPod(desired, status, ending);
+  // as the kubelet's, which knows a static pod's first moment as config.seen and startTime
+  const { creationTimestamp: _, ...metadata } = toldPod(desired, status, ending).metadata;
   const stamp = Object.entries(told.metadata.annotations ?? {}).filter(([key]) => stampKeys.has(key));
   return {
     apiVersion: 'v1',

@@ -5,6 +5,7 @@
 import type { DesiredPod } from '../api/desired.ts';
 import type { Container, EphemeralContainer, VolumeMount } from '../api/v1.ts';
 import type { Mount } from '../container/runtime.ts';
+import { codeOf } from '../world/errno.ts';
 import type { EtcFiles } from './etcFiles.ts';
 import type { VolumeKind, VolumePlace } from './kind.ts';
 import { kindOf } from './kinds.ts';
@@ -54,8 +55,8 @@ export async function containerMounts(deps: ContainerMountsDeps, of: Attempt, o:
     mounts.push({ containerPath: '/etc/hosts', hostPath: await deps.etc.hosts(desired, podIps), readonly: false, ...relabel });
   const { terminationMessagePath = '', securityContext } = container;
   if (terminationMessagePath !== '') {
-    const hostPath = await makeTerminationLog(`${pod}/${containersFolder}/${container.name}`, attempt);
-    mounts.push({ containerPath: terminationMessagePath, hostPath, readonly: false, ...relabel });
+    const hostPath = await makeTerminationLog(`${pod}/${containersFolder}/${container.name}`, attempt).catch(noneOnFullCard);
+    if (hostPath !== undefined) mounts.push({ containerPath: terminationMessagePath, hostPath, readonly: false, ...relabel });
   }
   if (!mountsAt(container, '/etc/resolv.conf')) {
     // as the runtime mounts its own: a container with a read-only root cannot change it
@@ -63,6 +64,11 @@ export async function containerMounts(deps: ContainerMountsDeps, of: Attempt, o:
     mounts.push({ containerPath: '/etc/resolv.conf', hostPath: await deps.etc.resolv(desired), readonly, ...relabel });
   }
   return mounts;
+}
+
+/** As the kubelet: a container whose last words have no place starts all the same. */
+function noneOnFullCard(e: unknown): undefined {
+  if (!['ENOSPC', 'EDQUOT', 'EROFS'].includes(codeOf(e))) throw e;
 }
 
 async function volumeMount(

@@ -31,6 +31,8 @@ export class EtcFiles {
   #neighbours: readonly Neighbour[] = [];
   /** By path: the text that is known to be there. A container may write to its own; then the next start sets it right. */
   #written = new Map<string, string>();
+  /** By path: the end of its line of writes. A start and news of neighbours come at once, and two writers would mix their texts. */
+  #lines = new Map<string, Promise<unknown>>();
 
   constructor(private readonly deps: EtcFilesDeps) {}
 
@@ -73,15 +75,31 @@ export class EtcFiles {
     return hostsText({ pod, uid: desired.uid, ips: own, nodeHosts, clusterDomain, neighbours: this.#neighbours });
   }
 
-  async #ensure(path: string, text: string): Promise<string> {
-    await writeInPlace(path, text, mode);
-    this.#written.set(path, text);
-    return path;
+  #ensure(path: string, text: string): Promise<string> {
+    return this.#inLine(path, async () => {
+      this.#written.delete(path); // what a failed write leaves is nothing known
+      await writeInPlace(path, text, mode);
+      this.#written.set(path, text);
+      return path;
+    });
   }
 
-  async #correct(path: string, text: string): Promise<void> {
-    if (this.#written.get(path) === text) return;
-    if ((await rewrite(path, text)) !== undefined) this.#written.set(path, text);
+  #correct(path: string, text: string): Promise<void> {
+    return this.#inLine(path, async () => {
+      if (this.#written.get(path) === text) return;
+      this.#written.delete(path);
+      if ((await rewrite(path, text)) !== undefined) this.#written.set(path, text);
+    });
+  }
+
+  #inLine<T>(path: string, work: () => Promise<T>): Promise<T> {
+    const mine = (this.#lines.get(path) ?? Promise.resolve()).then(work, work);
+    this.#lines.set(path, mine);
+    const end = (): void => {
+      if (this.#lines.get(path) === mine) this.#lines.delete(path);
+    };
+    mine.then(end, end);
+    return mine;
   }
 }
 

@@ -4,49 +4,44 @@
  * runtime, which makes a folder of it, on the card where a disk should be mounted.
  */
 import type { Stats } from 'node:fs';
-import { chmod, mkdir, open, stat } from 'node:fs/promises';
+import { chmod, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { HostPathType, HostPathVolumeSource } from '../api/v1.ts';
 import { codeOf } from '../world/errno.ts';
-import { isMissing } from './descriptor.ts';
+import { describeError } from '../world/log.ts';
+import type { HostLooks } from './hostLooks.ts';
 import type { VolumeKind } from './kind.ts';
 
-export const hostPathKind: VolumeKind = {
+export const hostPathKind = (looks: HostLooks): VolumeKind => ({
   handles: ({ hostPath }) => hostPath !== undefined,
-  setUp: ({ volume: { hostPath } }) => checkHostPath(hostPath),
-  check: ({ volume: { hostPath } }) => checkHostPath(hostPath),
+  setUp: ({ volume: { hostPath } }) => checkHostPath(hostPath, looks),
+  check: ({ volume: { hostPath } }) => checkHostPath(hostPath, looks),
   path: ({ volume: { hostPath } }) => hostPath?.path ?? '',
   readOnly: false,
   managed: false,
-};
+});
 
 const failed = (path: string, text: string): Error => new Error(`hostPath type check failed: ${path} ${text}`);
 
 /** Resolves when the path is of its type, made where the type asks for it. */
-export async function checkHostPath(source: HostPathVolumeSource | undefined): Promise<void> {
+export async function checkHostPath(source: HostPathVolumeSource | undefined, looks: Pick<HostLooks, 'at'>): Promise<void> {
   const { path = '', type = '' } = source ?? {};
+  const lookAt = (): Promise<Stats | undefined> =>
+    looks.at(path).catch((e: unknown) => {
+      throw failed(path, describeError(e));
+    });
   if (path.split('/').includes('..')) throw failed(path, "must not contain '..'");
-  let found = await lookAt(path);
+  let found = await lookAt();
   if (found === undefined && type === 'DirectoryOrCreate') {
     await makeFolders(path);
-    found = await lookAt(path);
+    found = await lookAt();
   }
   if (found === undefined && type === 'FileOrCreate') {
     await makeFile(path);
-    found = await lookAt(path);
+    found = await lookAt();
   }
   const wrong = wrongType(type, found);
   if (wrong !== undefined) throw failed(path, wrong);
-}
-
-async function lookAt(path: string): Promise<Stats | undefined> {
-  try {
-    return await stat(path);
-  } catch (e) {
-    // below a file there is nothing either
-    if (isMissing(e) || codeOf(e) === 'ENOTDIR') return undefined;
-    throw failed(path, `cannot be looked at (${codeOf(e)})`);
-  }
 }
 
 /** With all above it that is missing, open to read for every user whatever the agent's umask is; what is there stays as it is. */

@@ -11,19 +11,17 @@ const largestBytes = 1 << 20;
 
 /** Makes the file when it is not there, and writes only what differs. Whether it wrote. */
 export async function writeInPlace(path: string, text: string, mode: number): Promise<boolean> {
-  const done = await rewrite(path, text);
-  if (done !== undefined) return done;
   const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, mode);
   try {
-    if (!(await update(file, text))) return false;
-    await chmod(pathOf(file), mode); // whatever the agent's umask is
-    return true;
+    // whatever the agent's umask is; an earlier agent may have been killed between the two
+    if (((await file.stat()).mode & 0o7777) !== mode) await chmod(pathOf(file), mode);
+    return await update(file, text);
   } finally {
     await file.close();
   }
 }
 
-/** As writeInPlace, but a file that is not there is left so: undefined. */
+/** Writes only what differs in a file that is there; one that is not there is left so: undefined. */
 export async function rewrite(path: string, text: string): Promise<boolean | undefined> {
   let file: FileHandle;
   try {

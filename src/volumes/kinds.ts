@@ -1,10 +1,14 @@
 /** The kinds of volumes, in the order in which they are asked whether a volume is theirs. */
 import type { Volume } from '../api/v1.ts';
 import { type EmptyDirDeps, emptyDirKind } from './emptyDir.ts';
+import { HostLooks, type HostLooksDeps } from './hostLooks.ts';
 import { hostPathKind } from './hostPath.ts';
 import type { VolumeKind } from './kind.ts';
 
-export const volumeKinds = (deps: EmptyDirDeps): readonly VolumeKind[] => [hostPathKind, emptyDirKind(deps)];
+export const volumeKinds = (deps: EmptyDirDeps & HostLooksDeps): readonly VolumeKind[] => [
+  hostPathKind(new HostLooks(deps)),
+  emptyDirKind(deps),
+];
 
 /** Throws for a volume of none of them: validation refuses it, but a stored object may come from another version. */
 export function kindOf(kinds: readonly VolumeKind[], volume: Volume): VolumeKind {

@@ -8,7 +8,7 @@ import type { PodUid } from '../api/objects.ts';
 /** Folders of a pod, by the names that other rooms and later releases know them under. */
 export const volumesFolder = 'volumes';
 export const subPathsFolder = 'volume-subpaths';
-export const markersFolder = 'plugins';
+const markersFolder = 'plugins';
 export const containersFolder = 'containers';
 export const hostsName = 'etc-hosts';
 export const resolvName = 'etc-resolv.conf';

@@ -43,6 +43,11 @@ export interface VolumeManagerDeps {
   readonly recursiveReadOnly: (handler: string) => boolean;
   /** The kernel labels files for containers. Left out: it does not. */
   readonly seLinux?: () => boolean;
+  /**
+   * Whether anything of the instance runs, whoever's it is by now: under another node name the agent does not know its own former pods.
+   * Rejects when the runtime does not say. Left out: nothing does.
+   */
+  readonly lives?: (uid: PodUid) => Promise<boolean>;
 }
 
 /** Many pods start together: their names are written into the files of all others once. */
@@ -65,9 +70,9 @@ export class VolumeManager {
   #telling: Promise<void> | undefined;
 
   constructor(private readonly deps: VolumeManagerDeps) {
-    const { mounter, nodeMemoryBytes, dnsOf, hostsFile, clusterDomain = '', podsDir } = deps;
+    const { clock, mounter, nodeMemoryBytes, dnsOf, hostsFile, clusterDomain = '', podsDir } = deps;
     this.#root = podsDir;
-    this.#kinds = volumeKinds({ mounter, nodeMemoryBytes });
+    this.#kinds = volumeKinds({ clock, mounter, nodeMemoryBytes });
     this.#etc = new EtcFiles({ dnsOf, hostsFile, clusterDomain: clusterDomain.replace(/\.$/, ''), root: () => this.#root });
     const { recursiveReadOnly, seLinux = () => false } = deps;
     this.#mountDeps = { mounter, kinds: this.#kinds, etc: this.#etc, recursiveReadOnly, seLinux };
@@ -123,7 +128,9 @@ export class VolumeManager {
     this.#unknown = new Set((await this.#folders()).filter((uid) => !known.has(uid)));
     for (const uid of this.#unknown) {
       const work = async (): Promise<void> => {
-        if (!this.#pods.has(uid) || before.has(uid)) await this.#tearDown(uid);
+        if (this.#pods.has(uid) && !before.has(uid)) return;
+        if ((await this.deps.lives?.(uid)) === true) throw new Error('containers of it still run');
+        await this.#tearDown(uid);
       };
       try {
         await this.#inLine(uid, work);

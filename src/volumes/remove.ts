@@ -16,7 +16,10 @@ interface Removal {
   moved: number;
 }
 
-/** Removes a name in an open folder with everything below it. Rejects at the first thing that cannot go; what is gone is gone. */
+/**
+ * Removes a name in an open folder with everything below it. What the kernel does not let go (a file made immutable) keeps nothing else from
+ * going, and is the rejection at the end; everything else rejects at once. What is gone is gone.
+ */
 export async function removeTree(parent: FileHandle, name: string | Buffer): Promise<void> {
   const path = nameIn(parent, name);
   const top = await openFolder(path).catch(notFolder);
@@ -56,25 +59,29 @@ export const namesIn = (folder: FileHandle): Promise<string[]> => readdir(pathOf
 async function clear(removal: Removal, folder: FileHandle, depth: number): Promise<void> {
   if ((await mountIdOf(folder)) !== removal.mount) throw new Error('something is still mounted inside');
   const entries = await opendir(pathOf(folder), { encoding: 'buffer' as BufferEncoding });
+  let kept: unknown;
   for await (const entry of entries) {
-    const path = nameIn(folder, entry.name as string | Buffer);
-    const inner = entry.isDirectory() ? await openFolder(path).catch(notFolder) : undefined;
-    if (inner === undefined) {
-      await removeFile(path);
-      continue;
-    }
     try {
-      if (depth >= deepest) {
-        await moveUp(removal, path);
-        continue;
-      }
-      await clear(removal, inner, depth + 1);
-    } finally {
-      await inner.close();
+      await clearOne(removal, nameIn(folder, entry.name as string | Buffer), entry.isDirectory(), depth);
+    } catch (e) {
+      if (codeOf(e) !== 'EPERM') throw e;
+      kept ??= e;
     }
-    // new entries may have come to it by moveUp only at the top, so it is empty now
-    await rmdir(path);
   }
+  if (kept !== undefined) throw kept;
+}
+
+async function clearOne(removal: Removal, path: string | Buffer, isFolder: boolean, depth: number): Promise<void> {
+  const inner = isFolder ? await openFolder(path).catch(notFolder) : undefined;
+  if (inner === undefined) return removeFile(path);
+  try {
+    if (depth >= deepest) return await moveUp(removal, path);
+    await clear(removal, inner, depth + 1);
+  } finally {
+    await inner.close();
+  }
+  // new entries may have come to it by moveUp only at the top, so it is empty now
+  await rmdir(path);
 }
 
 /** To the top of what is removed, under a name that is free there. */

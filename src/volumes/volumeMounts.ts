@@ -1,5 +1,6 @@
 // pure
 /** What a volumeMount says to the runtime: where, whether read-only, how mounts propagate (facts 10.11). */
+import { everyContainer } from '../api/containers.ts';
 import type { Container, EphemeralContainer, Pod, VolumeMount } from '../api/v1.ts';
 import { expand } from '../container/expand.ts';
 import type { Mount } from '../container/runtime.ts';
@@ -12,8 +13,7 @@ export function containerPath(path: string): string {
 
 /** Volumes that a container of the pod mounts; no other is ever made. */
 export function mountedVolumes({ spec }: Pod): ReadonlySet<string> {
-  const all = [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
-  return new Set(all.flatMap((c) => (c.volumeMounts ?? []).map((m) => m.name)));
+  return new Set(everyContainer(spec).flatMap((c) => (c.volumeMounts ?? []).map((m) => m.name)));
 }
 
 export const mountsAt = (container: Container | EphemeralContainer, path: string): boolean =>

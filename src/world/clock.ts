@@ -22,10 +22,13 @@ export { toRfc3339 } from './rfc3339.ts';
 
 const longestTimerMs = 2 ** 31 - 1;
 
+// hrtime is CLOCK_MONOTONIC on Linux: values of two agent runs in one boot can be compared. performance.now() is the same clock from another
+// zero, without a bigint or an array for each look: it is read all the time
+const clockAtOrigin = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
 export const systemClock: Clock = {
   now: () => Date.now() as WallTime,
-  // hrtime is CLOCK_MONOTONIC on Linux: values of two agent runs in one boot can be compared
-  monotonic: () => (Number(process.hrtime.bigint() / 1000n) / 1000) as Monotonic,
+  monotonic: () => (clockAtOrigin + performance.now()) as Monotonic,
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

@@ -55,6 +55,16 @@ const table: readonly (readonly [what: string, got: Record<string, string>, expe
     { b: 'NodePorts' },
   ],
   [
+    'who has a port keeps it through an edit of its own, whoever else waits for it',
+    judge([edit(pod('a'), claiming({ hostPort: 80 })), edit(pod('b', claiming({ hostPort: 80 })), { hostPID: true })]),
+    { a: 'NodePorts' },
+  ],
+  [
+    'also when the one that waits comes after it',
+    judge([edit(pod('a', claiming({ hostPort: 80 })), { hostPID: true }), edit(pod('b'), claiming({ hostPort: 80 }))]),
+    { b: 'NodePorts' },
+  ],
+  [
     'CPU that another gives up in the same step',
     judge([edit(pod('a', asking({ cpu: '3' })), asking({ cpu: '1' })), edit(pod('b', asking({ cpu: '1' })), asking({ cpu: '3' }))]),
     {},

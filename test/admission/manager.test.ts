@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Refusal } from '../../src/admission/admit.ts';
-import type { HostSocket } from '../../src/admission/hostPorts.ts';
+import type { HostSocket, PortOwner } from '../../src/admission/hostPorts.ts';
 import { Admission } from '../../src/admission/manager.ts';
 import type { DesiredPod } from '../../src/api/desired.ts';
 import type { EditEffect } from '../../src/api/edit.ts';
@@ -25,6 +25,7 @@ function rig() {
     ended: new Set<PodUid>(),
     earlier: new Map<PodUid, 'admitted' | Refusal>(),
     lives: new Map<PodUid, boolean>() as Map<PodUid, boolean> | 'unknown',
+    orphans: [] as PortOwner[],
     storeFails: false,
     take: () => r.did.splice(0),
     /** Desired, and not judged yet. */
@@ -66,6 +67,7 @@ function rig() {
     hasEnded: ({ uid }) => r.ended.has(uid),
     earlier: (uid) => r.earlier.get(uid),
     lives: (uid) => (r.lives === 'unknown' ? 'unknown' : (r.lives.get(uid) ?? false)),
+    orphans: () => r.orphans,
     hostSockets: () => {
       r.looks++;
       return r.host;
@@ -121,6 +123,34 @@ test('a removed holder keeps its port until it has ended; then the other is a ne
   assert.notEqual(now('b')?.uid, b.uid);
   await clock.advance(3_600_000);
   assert.deepEqual(take(), []);
+});
+
+test('what an earlier agent was ending keeps its port until it has gone, and before the list of the runtime nobody who was refused comes in', async () => {
+  const { add, clock, take, r, admission, edit } = rig();
+  const b = pod('b', port8080);
+  const why = { reason: 'NodePorts', message: 'taken', kind: 'ports' } as const;
+  r.earlier.set(b.uid, why);
+  r.lives = 'unknown';
+  const c = pod('c');
+  r.earlier.set(c.uid, 'admitted');
+  add(c);
+  add(b);
+  await clock.advance(60_000);
+  assert.deepEqual(take(), ['c in', 'b NodePorts']);
+  r.lives = new Map();
+  r.orphans = [pod('a', port8080)];
+  admission.takeDeferred();
+  await clock.advance(0);
+  const text = 'Predicate NodePorts failed: port 8080/TCP is used by pod default/a, which is ending';
+  assert.deepEqual(take(), [`b now NodePorts: ${text}`]);
+  assert.equal(edit(c, port8080), `NodePorts: ${text}`);
+  r.orphans = [];
+  admission.again();
+  await clock.advance(0);
+  assert.deepEqual(
+    take().filter((line) => line !== 'retry edits'),
+    ['renew b', 'b in'],
+  );
 });
 
 test('as long as it would still be refused its UID stays', async () => {

@@ -128,3 +128,9 @@ test('hostAliases have an address and names', () => {
   only(decode(rawPod({ hostAliases: [{ ip: '192.0.2.1\n6.6.6.6 bank.example', hostnames: [] }] })), 'spec.hostAliases[0].ip');
   only(decode(rawPod({ hostAliases: [{ ip: '192.0.2.10', hostnames: ['nas', 'two words'] }] })), 'spec.hostAliases[0].hostnames[1]');
 });
+
+test('a mount without its volume names the first of many volumes, not thousands', () => {
+  const volumes = Array.from({ length: 500 }, (_, i) => ({ name: `v${i}`, emptyDir: {} }));
+  const [problem] = mounted({}, {}, volumes).problems;
+  assert.match(problem?.expected ?? '', /^one of spec\.volumes: v0, .*, v19 and 480 more$/);
+});

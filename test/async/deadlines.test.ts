@@ -76,3 +76,42 @@ test('after stop nothing comes and nothing sleeps', async () => {
   assert.deepEqual(due, []);
   assert.equal(clock.sleeping, 0);
 });
+
+test('many moments, set anew and deleted at random, come in their order, and equal ones as they were set', async () => {
+  const { clock, due, deadlines, at } = world();
+  const wanted = new Map<string, number>();
+  let random = 1;
+  for (let i = 0; i < 3000; i++) {
+    random = (random * 48271) % 2147483647;
+    const [key, ms] = [`k${random % 150}`, (random >> 8) % 900];
+    if (random % 5 === 0) {
+      deadlines.delete(key);
+      wanted.delete(key);
+    } else {
+      deadlines.set(key, at(ms));
+      if (wanted.get(key) !== ms) wanted.delete(key);
+      wanted.set(key, ms);
+    }
+  }
+  assert.equal(clock.sleeping, 1);
+  assert.equal(deadlines.keys().length, wanted.size);
+  await clock.advance(1000);
+  assert.deepEqual(
+    due,
+    [...wanted].sort((a, b) => a[1] - b[1]).map(([key, ms]) => `${key}@${ms}`),
+  );
+});
+
+test('what a due entry deletes or puts off does not come', async () => {
+  const clock = new FakeClock();
+  const start = clock.monotonic();
+  const due: string[] = [];
+  const deadlines: Deadlines<string> = new Deadlines(clock, (key) => {
+    due.push(`${key}@${clock.monotonic() - start}`);
+    if (key === 'a') deadlines.set('b', after(start, 300));
+  });
+  deadlines.set('a', after(start, 100));
+  deadlines.set('b', after(start, 150));
+  await clock.advance(1000);
+  assert.deepEqual(due, ['a@100', 'b@300']);
+});

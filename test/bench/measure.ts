@@ -20,6 +20,13 @@ export function spread(values: readonly number[]): Spread {
   };
 }
 
+/** The slope of the straight line nearest to the points (least squares), in units of y per unit of x. */
+export function slope(points: readonly (readonly [x: number, y: number])[]): number {
+  const mean = (of: (point: readonly [number, number]) => number) => points.reduce((sum, p) => sum + of(p), 0) / points.length;
+  const [x0, y0] = [mean(([x]) => x), mean(([, y]) => y)];
+  return mean(([x, y]) => (x - x0) * (y - y0)) / mean(([x]) => (x - x0) ** 2);
+}
+
 /** Milliseconds that `step` took. */
 export async function timed(step: () => Promise<unknown>): Promise<number> {
   const start = performance.now();

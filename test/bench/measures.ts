@@ -7,6 +7,7 @@ import { sleep } from '../device/process.ts';
 import type { Watcher } from '../device/watcher.ts';
 import { processBooks, spread, timed, wallMs } from './measure.ts';
 import { manifest, type PodShape, type RawPod, rawReplace, rawStart, rawStop } from './pods.ts';
+import { measureProbes, type ProbeSettings } from './probes.ts';
 import { type Row, row } from './report.ts';
 
 export interface BenchSettings {
@@ -14,6 +15,7 @@ export interface BenchSettings {
   readonly rounds: number;
   readonly settleMs: number;
   readonly idleMs: number;
+  readonly probes: ProbeSettings;
 }
 
 export interface BenchWorld {
@@ -240,5 +242,11 @@ export class Bench {
         budget: { of: 'value', limit: 0 },
       },
     );
+    await Promise.all(names.map((n) => this.#remove(n)));
+  }
+
+  /** Many pods with http probes each second, beside the same requests by bare node:http. */
+  async probes(): Promise<void> {
+    this.rows.push(...(await measureProbes(this.world, this.settings.probes)));
   }
 }

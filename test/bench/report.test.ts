@@ -1,11 +1,31 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { spread } from './measure.ts';
+import { slope, spread } from './measure.ts';
 import { keepsBudget, type Row, ratio, row, table } from './report.ts';
 
 test('a spread has the middle of what was measured, for odd and even numbers', () => {
   assert.deepEqual(spread([3, 1, 2]), { median: 2, min: 1, max: 3, n: 3 });
   assert.equal(spread([4, 1, 2, 3]).median, 2.5);
+});
+
+test('a slope is what rises on the whole, not from the first sample to the last', () => {
+  assert.equal(
+    slope([
+      [0, 1],
+      [1, 3],
+      [2, 5],
+    ]),
+    2,
+  );
+  assert.equal(
+    slope([
+      [0, 5],
+      [1, 7],
+      [2, 7],
+      [3, 5],
+    ]),
+    0,
+  );
 });
 
 const base: Row = { what: 'x', unit: 'ms', value: 150 };

@@ -4,12 +4,12 @@ import type { Spread } from './measure.ts';
 
 export interface Row {
   readonly what: string;
-  readonly unit: 'ms' | 'MB' | 'ms/s' | 'bytes/min';
+  readonly unit: 'ms' | 'MB' | 'MB/h' | 'ms/s' | 'bytes/min';
   readonly value: number;
   readonly min?: number;
   readonly max?: number;
   readonly n?: number;
-  /** The same work by raw CRI calls, in the same unit and the same run. */
+  /** The same work by raw CRI calls (of probes: by bare node:http), in the same unit and the same run. */
   readonly floor?: number;
   /** Judged: of value ÷ floor where `of` is ratio, else of the value. */
   readonly budget?: { readonly of: 'ratio' | 'value'; readonly limit: number };

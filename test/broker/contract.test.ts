@@ -5,8 +5,9 @@ import { BrokerError } from '../../src/world/broker.ts';
 import { systemClock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { brokerContract } from '../contract/broker.ts';
+import { startMosquitto } from '../device/mosquitto.ts';
+import { freePort } from '../device/process.ts';
 import { FakeBroker } from '../fakes/fakeBroker.ts';
-import { freePort, startMosquitto } from './mosquitto.ts';
 
 const fake = async () => {
   const broker = new FakeBroker(systemClock);

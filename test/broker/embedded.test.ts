@@ -11,7 +11,7 @@ import { startEmbedded } from '../../src/broker/embedded.ts';
 import { parsePasswords, passwordFits } from '../../src/broker/passwords.ts';
 import { BrokerError, type ConnectOptions } from '../../src/world/broker.ts';
 import { silentLog } from '../../src/world/log.ts';
-import { freePort } from './mosquitto.ts';
+import { freePort } from '../device/process.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'podsched-embedded-'));
 after(() => rm(folder, { recursive: true }));

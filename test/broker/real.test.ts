@@ -8,7 +8,8 @@ import { startEmbedded } from '../../src/broker/embedded.ts';
 import { BrokerSession, type BrokerSessionDeps } from '../../src/broker/session.ts';
 import { systemClock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
-import { startMosquitto } from './mosquitto.ts';
+import { type Mosquitto, startMosquitto } from '../device/mosquitto.ts';
+import { retainedOnly } from '../device/told.ts';
 import { FakeIdentity, onlineTopic, root, webTopic } from './rig.ts';
 
 interface Running {
@@ -56,6 +57,7 @@ async function until(what: string, seconds: number, holds: () => boolean | Promi
   assert.fail(`not within ${seconds} s: ${what}`);
 }
 
+const retained = (m: Mosquitto, filter: string) => retainedOnly(m.port, filter, 1);
 const settled = (r: Running): boolean => r.session.connected() && r.session.counters().dirtyTopics === 0;
 
 test('field case I2: mosquitto without persistence is killed and started again: twenty topics are back', async () => {
@@ -64,34 +66,34 @@ test('field case I2: mosquitto without persistence is killed and started again: 
   for (let i = 0; i < 20; i++) r.session.tell(`${root}/pods/default/p${i}`, `{"i":${i}}`, { qos: 1, expirySeconds: 7 * 86_400 });
   r.session.setReady();
   await until('first telling', 5, () => settled(r));
-  await m.stop('SIGKILL');
+  await m.kill();
   await until('loss noticed', 5, () => !r.session.connected());
-  await m.start();
+  await m.restart();
   await until('connected again', 30, () => r.session.connected());
   const since = Date.now();
   await until('all told', 15, () => settled(r));
   assert.ok(Date.now() - since < 5_000, 'within 5 s of CONNACK');
-  const now = await m.retained(`${root}/#`);
+  const now = await retained(m, `${root}/#`);
   assert.equal(Object.keys(now).filter((t) => t.includes('/pods/')).length, 20);
   assert.equal(JSON.parse(now[onlineTopic] ?? '{}').state, 'online');
   await r.stop();
-  assert.equal(JSON.parse((await m.retained(onlineTopic))[onlineTopic] ?? '{}').state, 'offline');
+  assert.equal(JSON.parse((await retained(m, onlineTopic))[onlineTopic] ?? '{}').state, 'offline');
   await m.stop();
 });
 
 test('field case I7: a pod removed while broker and agent were away leaves nothing behind', async () => {
-  const m = await startMosquitto(['allow_anonymous true', 'persistence true', 'persistence_location @/', 'user root']);
+  const m = await startMosquitto({ persistence: true });
   const first = start(m.url);
   for (const pod of ['web', 'gone']) first.session.tell(`${root}/pods/default/${pod}`, '{}', { qos: 1, expirySeconds: 7 * 86_400 });
   await until('told', 5, () => settled(first));
-  await m.stop('SIGTERM' as const);
+  await m.end();
   await first.stop();
-  await m.start();
+  await m.restart();
   const second = start(m.url);
   second.session.tell(webTopic, '{}', { qos: 1, expirySeconds: 7 * 86_400 });
   await until('told', 10, () => settled(second));
   second.session.setReady();
-  await until('no ghost', 10, async () => Object.keys(await m.retained(`${root}/pods/#`)).join() === webTopic);
+  await until('no ghost', 10, async () => Object.keys(await retained(m, `${root}/pods/#`)).join() === webTopic);
   await second.stop();
   await m.stop();
 });
@@ -117,8 +119,8 @@ test('field case I3: twenty agents, and their one broker restarts: all come back
   });
   await until('all connected', 10, () => agents.every((a) => a.session.connected()));
   restarted = true;
-  await m.stop('SIGKILL');
-  await m.start();
+  await m.kill();
+  await m.restart();
   await until('all back', 30, () => agents.every((a) => a.session.connected()));
   const spread = Math.max(...back) - Math.min(...back);
   assert.ok(spread > 1_500, `${spread} ms between the first and the last`);
@@ -131,14 +133,14 @@ test('field case I3: twenty agents, and their one broker restarts: all come back
 for (const version of [5, 4] as const) {
   test(`a write that the ACL forbids is told, MQTT ${version}`, async () => {
     const acl = `topic read #\ntopic write ${onlineTopic}\ntopic write ${root}/_marker\n`;
-    const m = await startMosquitto(['allow_anonymous true', 'acl_file @/acl'], { acl });
+    const m = await startMosquitto({ listener: 'allow_anonymous true\nacl_file @/acl', files: { acl } });
     const broker = new MqttBroker();
     const r = start(m.url, { broker: { connect: (o, h, s) => broker.connect({ ...o, protocolVersion: version }, h, s) } });
     await until('connected', 5, () => settled(r));
     r.session.tell(webTopic, '{}', { qos: 1 });
     // 3.1.1 has no way to say no: there the forbidden topic looks told
     if (version === 5) await until('condition', 5, () => r.session.conditions().some((c) => c.reason === 'PublishRefused'));
-    assert.deepEqual(Object.keys(await m.retained(`${root}/#`)), [onlineTopic]);
+    assert.deepEqual(Object.keys(await retained(m, `${root}/#`)), [onlineTopic]);
     assert.ok(r.session.connected());
     await r.stop();
     await m.stop();
@@ -146,7 +148,7 @@ for (const version of [5, 4] as const) {
 }
 
 test('an online that the ACL forbids is noticed on 3.1.1 too, since it does not come back', async () => {
-  const m = await startMosquitto(['allow_anonymous true', 'acl_file @/acl'], { acl: 'topic read #\n' });
+  const m = await startMosquitto({ listener: 'allow_anonymous true\nacl_file @/acl', files: { acl: 'topic read #\n' } });
   const broker = new MqttBroker();
   const r = start(m.url, { broker: { connect: (o, h, s) => broker.connect({ ...o, protocolVersion: 4 }, h, s) } });
   await until('condition', 15, () => r.session.conditions().some((c) => c.reason === 'OnlineNotReadBack'));
@@ -155,10 +157,10 @@ test('an online that the ACL forbids is noticed on 3.1.1 too, since it does not 
 });
 
 test('a password that is wrong, then right in its file: refused, told, and taken at the next attempt', async () => {
-  const m = await startMosquitto(['allow_anonymous false', 'password_file @/passwords'], { passwords: '' });
-  await promisify(execFile)('mosquitto_passwd', ['-b', `${m.folder}/passwords`, 'pi-1', 'right']);
-  await m.stop('SIGKILL');
-  await m.start();
+  const m = await startMosquitto({ listener: 'allow_anonymous false\npassword_file @/passwords', files: { passwords: '' } });
+  await promisify(execFile)('mosquitto_passwd', ['-b', `${m.dir}/passwords`, 'pi-1', 'right']);
+  await m.kill();
+  await m.restart();
   let password = 'wrong';
   const r = start(m.url, { credentials: async () => ({ username: 'pi-1', password: Buffer.from(password) }) });
   await until('refused', 5, () => r.session.conditions().some((c) => c.reason === 'Refused'));
@@ -171,12 +173,12 @@ test('a password that is wrong, then right in its file: refused, told, and taken
 });
 
 test('field case I6: mosquitto with a small max_packet_size: the large status is told cut, and nothing loops', async () => {
-  const m = await startMosquitto(['allow_anonymous true', 'max_packet_size 2000']);
+  const m = await startMosquitto({ listener: 'allow_anonymous true\nmax_packet_size 2000' });
   const r = start(m.url);
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, status: { message: 'x'.repeat(10_000) } };
   r.session.tell(webTopic, JSON.stringify(pod), { qos: 1 });
   await until('told', 10, () => settled(r));
-  const told = JSON.parse((await m.retained(webTopic))[webTopic] ?? '{}');
+  const told = JSON.parse((await retained(m, webTopic))[webTopic] ?? '{}');
   assert.ok(told.metadata.annotations['podsched.dev/truncated']);
   await r.stop();
   await m.stop();

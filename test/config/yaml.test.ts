@@ -18,7 +18,7 @@ const refused = (text: string): { path: string; expected: string; got: string; l
 
 /** How it is written after `v: `, and what Kubernetes reads. */
 const spellings: readonly (readonly [string, unknown])[] = [
-  // modes and other octals
+  // modes (field case B1) and other octals
   ['0644', 420],
   ['0o644', 420],
   ['0O17', 15],

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { PodUid } from '../../src/api/objects.ts';
 import type { Container, Pod, RestartPolicy } from '../../src/api/v1.ts';
+import type { ProbeResult } from '../../src/container/probes.ts';
 import type { ContainerId, ContainerState, ContainerStatus, RuntimePodStatus, SandboxId } from '../../src/container/words.ts';
 import { annotations } from '../../src/container/words.ts';
 import { computePodActions } from '../../src/kuberuntime/actions.ts';
-import type { ProbeResult } from '../../src/kuberuntime/records.ts';
 import type { WallTime } from '../../src/world/clock.ts';
 
 interface CaseContainer {

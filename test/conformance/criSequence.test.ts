@@ -14,7 +14,12 @@ import type { ProcessBehaviour } from '../fakes/runtimeRecords.ts';
 import { House } from '../kuberuntime/house.ts';
 
 const folder = new URL('kubelet-1.32/', import.meta.url);
-type Entry = [phase: string, call: string, details: { container?: string; attempt?: number; timeout?: number }, repeats: number];
+type Entry = [
+  phase: string,
+  call: string,
+  details: { container?: string; attempt?: number; timeout?: number; ok?: boolean },
+  repeats: number,
+];
 
 /** What the commands of the manifests end with; containers not named here run until they are stopped. */
 const ends: Readonly<Record<string, Readonly<Record<string, number>>>> = {
@@ -28,6 +33,12 @@ const ends: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 };
 /** How many starts the recording of the crash loop lasted. */
 const starts: Readonly<Record<string, number>> = { '026': 5 };
+
+/** The commands of the manifests' hooks. */
+const hookResult = (command: readonly string[]): { exitCode?: number; takesMs?: number } =>
+  command.includes('/bin/false') ? { exitCode: 1 } : command.includes('sleep 1') ? { takesMs: 1000 } : {};
+/** A probe has a time-out of its own, a hook has none. */
+const isHook = (d: Entry[2]): boolean => d.timeout === 0;
 
 /** One word per call; stops of containers that run beside each other in the order of their names. */
 function words(calls: readonly { call: string; container?: string | undefined; number?: number | undefined }[]): string[] {
@@ -47,14 +58,17 @@ for (const file of readdirSync(new URL('recorded/', folder)).sort()) {
   };
   if (Object.keys(recording.containers).length === 0) continue; // images: test/images; a user who is refused: test/kuberuntime
   const number = file.slice(0, 3);
+  const text = readFileSync(new URL(`manifests/${recording.manifest}`, folder), 'utf8');
+  // what a probe or a runtime that refuses does is not simulated here: test/device/conformance.test.ts
+  if (/livenessProbe:/.test(text) || recording.sequence.some(([, , d]) => d.ok === false)) continue;
 
   test(`${recording.manifest}: the runtime is called as the kubelet calls it`, async () => {
-    const manifest = parse(readFileSync(new URL(`manifests/${recording.manifest}`, folder), 'utf8')) as Pod;
+    const manifest = parse(text) as Pod;
     const desired = toDesiredPod(manifest, { uid: 'u' as PodUid, source: 'file:x.yaml', nodeName: 'pi', firstSeen: '' });
     const house = new House();
     house.runtime.onStart((name): ProcessBehaviour => {
       const exitCode = ends[number]?.[name];
-      return exitCode === undefined ? {} : { exitAfterMs: 10, exitCode };
+      return { exec: hookResult, ...(exitCode !== undefined && { exitAfterMs: 10, exitCode }) };
     });
     for (let idle = 0, limit = 0; idle < 3 && limit < 60; limit++) {
       const { acted, nextWaitMs } = await house.sync(desired);
@@ -81,6 +95,8 @@ for (const file of readdirSync(new URL('recorded/', folder)).sort()) {
           return [{ call: 'StartContainer', container: record?.config.name }];
         case 'stopContainer':
           return [{ call: 'StopContainer', container: record?.config.name, number: args[1] as number }];
+        case 'execSync':
+          return [{ call: 'ExecSync', container: record?.config.name, number: args[2] as number }];
         case 'stopSandbox':
           return [{ call: 'StopPodSandbox' }];
         default:
@@ -88,7 +104,7 @@ for (const file of readdirSync(new URL('recorded/', folder)).sort()) {
       }
     });
     const theirs = recording.sequence
-      .filter(([phase, call]) => phase !== 'edit' && !call.startsWith('Remove') && call !== 'ExecSync')
+      .filter(([phase, call, d]) => phase !== 'edit' && !call.startsWith('Remove') && (call !== 'ExecSync' || isHook(d)))
       .map(([, call, d]) => ({ call, container: d.container, number: d.attempt ?? d.timeout }));
     assert.deepEqual(words(ours), words(theirs));
     assert.deepEqual(house.runtime.violations, []);

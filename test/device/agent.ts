@@ -4,7 +4,8 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { type Daemon, type RunResult, run, startDaemon } from './process.ts';
+import { mountsUnder } from './cleanup.ts';
+import { type Daemon, mustRun, type RunResult, run, startDaemon } from './process.ts';
 
 const bundle = new URL('../../bundle/podsched.cjs', import.meta.url).pathname;
 
@@ -142,6 +143,8 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     log: () => (existsSync(at('agent.log')) ? readFileSync(at('agent.log'), 'utf8') : ''),
     remove: async () => {
       await agent.stop();
+      // what is mounted for pods that still run: a deletion would go through a mount into what it shows
+      for (const mount of mountsUnder(dir)) await mustRun('umount', ['-l', mount]);
       rmSync(dir, { recursive: true, force: true });
     },
   };

@@ -20,6 +20,8 @@ export interface CriProxy {
   readonly endpoint: string;
   /** Asked once for each call; streams are asked with an empty request when they open. */
   judge: (call: CriCall) => Verdict;
+  /** Told of each call that passes, with its message; what it returns is told of the answer's message (undefined: there was none). */
+  listen: (path: string, request: Buffer) => ((answer: Buffer | undefined) => void) | undefined;
   /** How many calls wait now. */
   held(): number;
   /** Lets all calls go that wait. */
@@ -31,6 +33,9 @@ export interface CriProxy {
 
 const streams = ['/containerd.services.events.v1.Events/Subscribe', '/runtime.v1.RuntimeService/GetContainerEvents'];
 export const isEventStream = (path: string): boolean => streams.includes(path);
+
+/** The first message of a gRPC body: one byte of flags, four of length, and itself. */
+const firstMessage = (body: Buffer): Buffer => body.subarray(5, 5 + (body.length >= 5 ? body.readUInt32BE(1) : 0));
 
 const grpcCodes = { refuse: '14', unimplemented: '12' } as const;
 
@@ -73,6 +78,14 @@ export async function startCriProxy(path: string, target: string): Promise<CriPr
       ...(timeout === undefined ? {} : { 'grpc-timeout': String(timeout) }),
     });
     let trailers: Record<string, unknown> = {};
+    const unary = body !== undefined && !isEventStream(String(callPath));
+    let told = unary ? proxy.listen(String(callPath), firstMessage(body)) : undefined;
+    const tell = (answer: Buffer | undefined) => {
+      const once = told;
+      told = undefined;
+      once?.(answer);
+    };
+    const parts: Buffer[] = [];
     request.on('response', (answer, flags) => {
       if (stream.destroyed) return;
       const only = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
@@ -83,12 +96,15 @@ export async function startCriProxy(path: string, target: string): Promise<CriPr
     });
     stream.on('wantTrailers', () => stream.sendTrailers(trailers as Record<string, string>));
     request.on('data', (part: Buffer) => {
+      if (told !== undefined) parts.push(part);
       if (!stream.destroyed) stream.write(part);
     });
     request.on('end', () => {
+      tell(trailers['grpc-status'] === '0' ? firstMessage(Buffer.concat(parts)) : undefined);
       if (!stream.destroyed && !stream.writableEnded) stream.end();
     });
     request.on('error', () => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
+    request.on('close', () => tell(undefined));
     stream.on('close', () => request.close(constants.NGHTTP2_CANCEL));
     if (body !== undefined) request.end(body);
   };
@@ -96,6 +112,7 @@ export async function startCriProxy(path: string, target: string): Promise<CriPr
   const proxy: CriProxy = {
     endpoint: `unix://${path}`,
     judge: () => 'pass',
+    listen: () => undefined,
     held: () => waiting.size,
     release: () => {
       for (const go of [...waiting]) go();

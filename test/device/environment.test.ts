@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references of manifests, not templates
-/** ConfigMaps, Secrets and the node's own names in an environment, on a real containerd: what containers print, what waits, what is told. */
+/** Field cases L1 and L2: ConfigMaps, Secrets and the node's own names in an environment, on a real containerd: what containers print, what waits, what is told. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

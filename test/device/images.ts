@@ -27,7 +27,7 @@ const recipeVersion = 1;
 const busyboxFile = '/bin/busybox';
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm' };
 
-export const cacheFolder = (): string => process.env.PODSCHED_TEST_CACHE ?? join(tmpdir(), 'podsched-test-cache');
+const cacheFolder = (): string => process.env.PODSCHED_TEST_CACHE ?? join(tmpdir(), 'podsched-test-cache');
 
 const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
 

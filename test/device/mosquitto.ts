@@ -12,6 +12,8 @@ export interface Mosquitto {
   readonly pid: number;
   /** SIGKILL: no will is sent, no store is written. */
   kill(): Promise<void>;
+  /** TERM, and its folder stays: `restart` starts it again. */
+  end(): Promise<void>;
   /** Starts it again on the same port (TERM first when it runs). `empty`: what it had stored is gone. */
   restart(o?: { readonly empty?: boolean }): Promise<void>;
   log(): string;
@@ -25,8 +27,10 @@ export interface MosquittoOptions {
   readonly persistence?: boolean;
   /** More lines for mosquitto.conf, before the listener when they are global. */
   readonly config?: string;
-  /** Lines for the listener instead of `allow_anonymous true`. */
+  /** Lines for the listener instead of `allow_anonymous true`; `@` is the broker's folder. */
   readonly listener?: string;
+  /** Files in its folder, by name. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 const answers = (port: number): Promise<boolean> =>
@@ -46,6 +50,7 @@ export async function startMosquitto(o: MosquittoOptions = {}): Promise<Mosquitt
   const store = join(dir, 'store');
   const logFile = join(dir, 'mosquitto.log');
   mkdirSync(store);
+  for (const [name, text] of Object.entries(o.files ?? {})) writeFileSync(join(dir, name), text, { mode: 0o600 });
   writeFileSync(
     join(dir, 'mosquitto.conf'),
     [
@@ -54,9 +59,10 @@ export async function startMosquitto(o: MosquittoOptions = {}): Promise<Mosquitt
       `persistence_location ${store}/`,
       'autosave_interval 1',
       'log_dest stderr',
+      'set_tcp_nodelay true',
       o.config ?? '',
       `listener ${port} 127.0.0.1`,
-      o.listener ?? 'allow_anonymous true',
+      (o.listener ?? 'allow_anonymous true').replaceAll('@', dir),
       '',
     ].join('\n'),
   );
@@ -85,6 +91,9 @@ export async function startMosquitto(o: MosquittoOptions = {}): Promise<Mosquitt
     kill: async () => {
       daemon.signal('SIGKILL');
       await daemon.exited;
+    },
+    end: async () => {
+      await daemon.end();
     },
     restart: async (how = {}) => {
       await daemon.end();

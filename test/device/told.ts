@@ -97,10 +97,14 @@ export function assertContract(heard: readonly Heard[], node: string): void {
   }
 }
 
-/** What `mosquitto_sub --retained-only` shows of `filter`, sorted. */
-export async function retainedOnly(port: number, filter: string): Promise<string[]> {
+/** What `mosquitto_sub --retained-only` shows of `filter`: payloads by topic, sorted. */
+export async function retainedOnly(port: number, filter: string, seconds = 2): Promise<Readonly<Record<string, string>>> {
+  // in hexadecimal digits a payload is one word
+  const how = ['--retained-only', '-W', String(seconds), '-F', '%t %x'];
   // the time-out (27) is how it ends when nothing more comes
-  const { code, stdout, stderr } = await run('mosquitto_sub', ['-p', String(port), '-t', filter, '--retained-only', '-W', '2', '-F', '%t']);
+  const { code, stdout, stderr } = await run('mosquitto_sub', ['-p', String(port), '-t', filter, ...how]);
   if (code !== 0 && code !== 27) throw new Error(`mosquitto_sub ended with ${code}: ${stderr}`);
-  return stdout.split('\n').filter(Boolean).sort();
+  const lines = stdout.split('\n').filter(Boolean).sort();
+  const at = (line: string) => line.lastIndexOf(' ');
+  return Object.fromEntries(lines.map((l) => [l.slice(0, at(l)), Buffer.from(l.slice(at(l) + 1), 'hex').toString()]));
 }

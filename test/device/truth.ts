@@ -115,8 +115,11 @@ function untrueOfContainer(told: V1ContainerStatus, shown: Shown): string[] {
 const isSidecar = (pod: ToldPod, name: string): boolean =>
   (pod.spec.initContainers ?? []).some((c) => c.name === name && c.restartPolicy === 'Always');
 
-/** Everything the told pod says that the runtime does not show, in words; empty: it is true. */
-export function untrue(pod: ToldPod, shown: Shown): string[] {
+/**
+ * Everything the told pod says that the runtime does not show, in words; empty: it is true. `mayBeUnready`: it has probes, so that it may
+ * run and be told not ready.
+ */
+export function untrue(pod: ToldPod, shown: Shown, mayBeUnready = false): string[] {
   const { status, metadata, spec } = pod;
   const init = status.initContainerStatuses ?? [];
   const apps = status.containerStatuses ?? [];
@@ -155,10 +158,12 @@ export function untrue(pod: ToldPod, shown: Shown): string[] {
   const condition = (type: string) => status.conditions?.find((c) => c.type === type)?.status;
   const says = (type: string, is: boolean) =>
     expect(condition(type) === (is ? 'True' : 'False'), `${type} is told ${condition(type)}, it is ${is}`);
+  // what a probe found is not shown by the runtime
+  const isReady = ready && !(mayBeUnready && condition('Ready') === 'False');
   says('PodScheduled', true);
   says('PodReadyToStartContainers', sandbox?.ready === true);
-  says('Ready', ready);
-  says('ContainersReady', ready);
+  says('Ready', isReady);
+  says('ContainersReady', isReady);
   if (exits.some((c) => c !== undefined)) says('Initialized', true);
   switch (status.phase) {
     case 'Running':
@@ -196,6 +201,7 @@ export async function agreed(
   name: string,
   check: (pod: ToldPod, sync: SyncStatus) => boolean = () => true,
   timeoutMs = 30_000,
+  mayBeUnready = false,
 ): Promise<Seen> {
   const end = performance.now() + timeoutMs;
   const holds = () => {
@@ -214,7 +220,7 @@ export async function agreed(
     if (pod === undefined || sync === undefined) continue;
     const shown = await shownOf(lab, name);
     if (toldPod(lab, name) === pod && toldSync(lab, name) === sync) {
-      wrong = untrue(pod, shown);
+      wrong = untrue(pod, shown, mayBeUnready);
       if (wrong.length === 0) return { pod, sync, shown };
     }
     if (performance.now() > end) throw new Error(`what is told of ${name} is not what is shown: ${wrong.join('; ')}\n${text(pod.status)}`);

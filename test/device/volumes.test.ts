@@ -1,4 +1,4 @@
-/** Volumes on a real containerd: what a container sees of them, what changes under it while it runs, and what is left when it is gone. */
+/** Volumes on a real containerd (field case K3 among them): what a container sees of them, what changes under it while it runs, and what is left when it is gone. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

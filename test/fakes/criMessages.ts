@@ -126,6 +126,7 @@ function resources(r: pb.LinuxContainerResources | undefined): LinuxResources {
     ...set('cpuShares', r?.cpuShares),
     ...set('memoryLimitBytes', r?.memoryLimitInBytes),
     ...set('oomScoreAdj', r?.oomScoreAdj),
+    ...set('memorySwapLimitBytes', r?.memorySwapLimitInBytes),
     ...(r !== undefined && r.hugepageLimits.length > 0
       ? { hugepageLimits: r.hugepageLimits.map((h) => ({ pageSize: h.pageSize, limitBytes: Number(h.limit) })) }
       : {}),

@@ -79,6 +79,8 @@ export class House {
   readonly objects = new Map<string, ConfigMap | Secret>();
   readonly probes = new Map<string, { liveness?: ProbeResult; startup?: ProbeResult }>();
   readonly exits = new Map<string, Monotonic>();
+  /** Pods of which a postStart was over. */
+  readonly hooksEnded: string[] = [];
   readonly backoff = new Backoff(this.clock, () => ({ firstMs: 10_000, maxMs: 300_000 }));
   /** By container name, attempt and the pod's addresses. */
   mounts: (name: string, attempt: number, ips: readonly string[]) => Promise<readonly Mount[]> = async () => [];
@@ -105,6 +107,7 @@ export class House {
     adoption: this.adoption,
     liveness: (id) => this.probes.get(id)?.liveness,
     startup: (id) => this.probes.get(id)?.startup,
+    postStartEnded: (uid) => this.hooksEnded.push(uid),
     acted: (_uid, id) => this.acted.push(id),
     settings: {
       nodeName: 'pi',

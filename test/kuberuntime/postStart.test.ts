@@ -27,6 +27,27 @@ test('postStart runs right after the start and holds up the containers after it'
   ]);
 });
 
+test('a container counts as starting from its start to the end of its hook, which is said; one that did not start never does', async () => {
+  const house = new House();
+  const pending: boolean[] = [];
+  house.runtime.onStart((name) => {
+    const id = house.id(name);
+    pending.push(house.kube.isStarting(id));
+    return name === 'b' ? { startError: 'no such file' } : { exec: () => ({ takesMs: 4000 }) };
+  });
+  const pod = desiredPod({ containers: [hooked('a'), hooked('b'), container('c')] });
+  const done = house.sync(pod);
+  await settle();
+  assert.deepEqual([house.kube.isStarting(house.id('a')), house.hooksEnded], [true, []]);
+  await done;
+  assert.deepEqual(pending, [true, true, false]);
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((name) => house.kube.isStarting(house.id(name))),
+    [false, false, false],
+  );
+  assert.deepEqual(house.hooksEnded, [pod.uid]);
+});
+
 test('a postStart that fails kills its container in the kubelet’s words; its siblings start', async () => {
   const house = new House();
   house.runtime.onStart(exec({ a: { exitCode: 1 } }));

@@ -176,8 +176,10 @@ test('a preStop hook and ports are read back from annotations, whoever wrote the
   assert.equal(preStopOfAnnotations({}), undefined);
   const ports = (text: string) => portsOfAnnotations({ 'io.kubernetes.container.ports': text });
   assert.deepEqual(ports('[{"name":"http","containerPort":80,"protocol":"TCP"},{"containerPort":81},{}]'), [
-    { containerPort: 80, name: 'http' },
+    { containerPort: 80, name: 'http', protocol: 'TCP' },
     { containerPort: 81 },
   ]);
+  const claim = { containerPort: 80, hostPort: 8080, protocol: 'UDP', hostIP: '127.0.0.1' };
+  assert.deepEqual(ports(JSON.stringify([claim, { containerPort: 1, protocol: 'x' }])), [claim, { containerPort: 1 }]);
   for (const text of ['{}', 'x', '3']) assert.deepEqual(ports(text), []);
 });

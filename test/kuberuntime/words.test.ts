@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContainerPort } from '../../src/api/v1.ts';
+import { expand } from '../../src/container/expand.ts';
 import { goDuration } from '../../src/container/goDuration.ts';
 import { RuntimeError } from '../../src/container/runtime.ts';
 import type { ContainerId } from '../../src/container/words.ts';
 import { environment } from '../../src/kuberuntime/environment.ts';
-import { expand } from '../../src/kuberuntime/expand.ts';
-import { containerAnnotations, startedMark } from '../../src/kuberuntime/marks.ts';
+import { containerAnnotations } from '../../src/kuberuntime/marks.ts';
 import { hostname, restartBackoffKey, uidOfBackoffKey, uidOfLogFolder } from '../../src/kuberuntime/names.ts';
 import { portMappings } from '../../src/kuberuntime/ports.ts';
 import { isNameReserved, nextAttempt } from '../../src/kuberuntime/reserved.ts';
@@ -145,17 +145,6 @@ test('namespaces and hidden paths follow the pod', () => {
   assert.deepEqual(namespaceOptions(pod({}), 'x' as ContainerId), { network: 'POD', ipc: 'POD', pid: 'TARGET', targetId: 'x' });
   assert.deepEqual(hiddenPaths(container('c', { securityContext: { procMount: 'Unmasked' } }), []), { maskedPaths: [], readonlyPaths: [] });
   assert.equal(hiddenPaths(container('c'), ['/sys/x']).maskedPaths.at(-1), '/sys/x');
-});
-
-test('the start mark is the oldest of this boot, and a new boot counts anew', () => {
-  const sandbox = (attempt: number, started?: string) => ({
-    attempt,
-    annotations: (started === undefined ? {} : { 'podsched.dev/started': started }) as Readonly<Record<string, string>>,
-  });
-  assert.equal(startedMark([], 'b', 12.9), 'b/12');
-  assert.equal(startedMark([sandbox(2, 'b/9'), sandbox(1, 'b/5')], 'b', 12), 'b/5');
-  assert.equal(startedMark([sandbox(1, 'old/5'), sandbox(0)], 'b', 12), 'b/12');
-  assert.equal(startedMark([sandbox(1, 'bb/5')], 'b', 12), 'b/12');
 });
 
 test('container annotations carry what an orphan’s end needs', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { isIP } from 'node:net';
 import { test } from 'node:test';
-import { defaultInterface, hostIps } from '../../src/node/addresses.ts';
+import { defaultInterface, hostIps, recentHostIps } from '../../src/node/addresses.ts';
+import { FakeClock } from '../fakes/fakeClock.ts';
 
 const head = 'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\n';
 const table: readonly (readonly [what: string, route: string, name: string | undefined])[] = [
@@ -25,4 +26,18 @@ test('at most one address of each family, IPv4 first, never loopback or link-loc
     );
     for (const ip of ips) assert.doesNotMatch(ip, /^(127\.|::1$|fe80:)/);
   }
+});
+
+test('addresses that are asked for all the time are read once a second, and one that changed is known then', async () => {
+  const clock = new FakeClock();
+  let [reads, address] = [0, '10.0.0.1'];
+  const ips = recentHostIps(clock, () => {
+    reads += 1;
+    return [address];
+  });
+  for (let i = 0; i < 100; i++) assert.deepEqual(ips(), ['10.0.0.1']);
+  assert.equal(reads, 1);
+  address = '10.0.0.2';
+  await clock.advance(1_000);
+  assert.deepEqual(ips(), ['10.0.0.2']);
 });

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { machineHashes, nameFromHardware, readHardware } from '../../src/node/hardware.ts';
+import { machineHashes, nameFromHardware, readHardware, readModel } from '../../src/node/hardware.ts';
 import { type Identity, loadIdentity } from '../../src/node/identity.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
@@ -207,4 +207,11 @@ test('an unreadable kernel boot id is replaced by one of this start', async () =
     randomBootId: () => 'made-up',
   });
   assert.equal(identity.bootId, 'made-up');
+});
+
+test('the model is what the device tree calls the board; a machine without one has none', async () => {
+  const roots = await board(one);
+  assert.equal(await readModel(roots), undefined);
+  await writeFile(join(roots.proc, 'device-tree/model'), 'Raspberry Pi 4 Model B Rev 1.4\0');
+  assert.equal(await readModel(roots), 'Raspberry Pi 4 Model B Rev 1.4');
 });

@@ -50,7 +50,6 @@ test('statuses are looked up app, init, ephemeral, and a container without one i
   assert.equal(id({}), 'container "x" in pod "web" is not available');
   assert.equal(instanceRuns(pod({ containerStatuses: [status('a')] }), 'x', 'a'), true);
   assert.equal(instanceRuns(pod({ containerStatuses: [status('a')] }), 'x', 'b'), false);
-  assert.equal(instanceRuns(undefined, 'x', 'a'), false);
   assert.deepEqual([runtimeId('containerd://abc'), runtimeId('abc')], ['abc', 'abc']);
 });
 

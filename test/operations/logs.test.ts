@@ -1,6 +1,7 @@
 /** Logs on a real file system. */
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -266,4 +267,21 @@ test('from the told pod to its file: what is not there is 404, what cannot be ye
     assert.match(await ask({ previous: true }), /^400 previous terminated container "app"/);
     assert.match(await ask({}, {}), /^404 .* its log was removed$/);
     assert.match(await ask({}, { abc: `${path}.no` }), /^404 .* has no log file$/);
+  }));
+
+test('what a container with the host’s log folder put in place of a log is not read: no link is followed, no pipe waited for', () =>
+  inFolder(async (path) => {
+    writeFileSync(`${path}.secret`, line('of the host'));
+    symlinkSync(`${path}.secret`, path);
+    await assert.rejects(stream(path), /ELOOP/);
+    rmSync(path);
+    execFileSync('mkfifo', [path]);
+    const late = new Promise((resolve) => setTimeout(resolve, 2000, 'waits'));
+    const opened = stream(path).then(
+      () => 'opened',
+      (e: Error) => e.message,
+    );
+    const outcome = await Promise.race([opened, late]);
+    if (outcome === 'waits') writeFileSync(path, ''); // lets the reader go
+    assert.match(String(outcome), /is no regular file/);
   }));

@@ -40,7 +40,7 @@ async function ask(
     clock: systemClock,
     runtime: { execSync: async () => ({ exitCode, stdout: bytes(stdout), stderr: bytes(stderr) }) },
     grpcCheck: o.grpcCheck ?? (() => Promise.reject(new Error('not asked for'))),
-    slots: new Slots(1),
+    slots: new Slots(1, systemClock),
   };
   const ip = 'ip' in o ? o.ip : '127.0.0.1';
   const target = { id: 'c1' as ContainerId, container: { ...container, ...o.of }, probe, ip, timeoutMs: o.timeoutMs ?? 2000 };

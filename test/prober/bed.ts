@@ -48,6 +48,8 @@ export class Bed {
   random = 0;
   scale = 1;
   maxExecProbes = 4;
+  /** Containers whose postStart is not over. */
+  readonly starting = new Set<string>();
   running = 0;
   mostRunning = 0;
   readonly zero = this.clock.monotonic();
@@ -68,6 +70,7 @@ export class Bed {
       runtime: { execSync: (id, command, timeoutSeconds, signal) => this.#exec(id, command, timeoutSeconds, signal) },
       grpcCheck: async () => ({ serving: true, message: '' }),
       statusOf: (uid) => this.statuses.get(uid),
+      starting: (id) => this.starting.has(id),
       hostIps: () => ['127.0.0.1'],
       event: (pod, container, type, reason, message) => this.events.push(`${pod.name}/${container} ${type} ${reason} ${message}`),
       changed: (uid) => this.changed.push(uid),

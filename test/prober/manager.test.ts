@@ -195,6 +195,23 @@ test('exec probes wait for their turn, and waiting is never a failure', async ()
   assert.ok(Math.min(...counts) >= 12 && Math.max(...counts) <= 18, String(counts));
 });
 
+test('a command that hangs for minutes holds up no other pod, and short ones stay few at a time', async () => {
+  const bed = new Bed();
+  bed.maxExecProbes = 1;
+  bed.agent();
+  await bed.settled();
+  bed.answers = { hang: { takesMs: 3_600_000 }, live: { takesMs: 100 } };
+  const hangs = ['x', 'y'].map((name) => bed.pod(name, { readinessProbe: asks('hang', { periodSeconds: 1, timeoutSeconds: 600 }) }));
+  const others = ['a', 'b', 'c'].map((name) => bed.pod(name, { livenessProbe: asks('live', { periodSeconds: 5 }) }));
+  for (const pod of [...hangs, ...others]) {
+    bed.shows(pod, { id: pod.name });
+    bed.prober.addPod(pod);
+  }
+  await bed.clock.advance(60_000);
+  for (const { name } of others) assert.ok(bed.ran.filter((r) => r.id === name).length >= 10, name);
+  assert.equal(bed.mostRunning, 3, 'both that hang, and one of the others');
+});
+
 test('a pod that goes while its probe waits for a turn takes no turn, and its place is free for the next', async () => {
   const bed = new Bed();
   bed.maxExecProbes = 1;
@@ -272,6 +289,23 @@ test('a container that failed its liveness before the agent was restarted is sti
   bed.agent();
   await bed.prober.load();
   assert.equal(bed.prober.liveness(id('c1')), 'failure');
+});
+
+test('a container whose postStart is not over is asked nothing, and its delays count from the end of the hook', async () => {
+  const bed = new Bed();
+  await bed.settled();
+  const pod = bed.pod('web', { readinessProbe: asks('ready', { initialDelaySeconds: 5 }) });
+  bed.starting.add('a');
+  bed.shows(pod, { id: 'a' });
+  bed.prober.addPod(pod);
+  await bed.clock.advance(60_000);
+  assert.deepEqual(bed.ran, []);
+  assert.equal(bed.prober.view(pod).ready('app', 'a'), false);
+  bed.starting.clear();
+  bed.prober.look(pod.uid);
+  const since = bed.now;
+  await bed.clock.advance(6000);
+  assert.deepEqual(bed.commands('ready'), [since + 5000]);
 });
 
 test('first turns are spread over their period after the agent started, and come at once later', async () => {

@@ -63,6 +63,10 @@ test('numbers that are absent or 0 are the defaults', () => {
   assert.deepEqual(timing({ periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0, successThreshold: 0 }, 1), defaults);
 });
 
+test('a time-out longer than a timer can hold is not over at once', () => {
+  assert.equal(timing({ timeoutSeconds: 3_000_000 }, 1).timeoutMs, 2 ** 31 - 1);
+});
+
 test('the scale of the node multiplies patience, not periods', () => {
   const probe = { periodSeconds: 5, timeoutSeconds: 2, initialDelaySeconds: 7, failureThreshold: 3, successThreshold: 2 };
   assert.deepEqual(timing(probe, 4), {
@@ -80,6 +84,13 @@ test('turns are kept to the plan: a late one moves none, missed ones are left ou
   assert.equal(next(5000, 5900), 6000);
   assert.equal(next(5000, 6000), 7000);
   assert.equal(next(5000, 8300), 9000);
+});
+
+test('turns of all probes fall on common moments: after its first one a probe joins the next of them, and stays there', () => {
+  const next = (planned: number, now: number) => nextTurn(planned as Monotonic, 1000, now as Monotonic);
+  assert.equal(next(5001, 5001), 6050);
+  assert.equal(next(5049.9, 5060), 6050);
+  assert.equal(next(6050, 6051), 7050);
 });
 
 test('three time-outs in a row double the period, six make it fourfold, and no more', () => {

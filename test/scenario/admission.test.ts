@@ -1,4 +1,4 @@
-/** Pods that may not run here, told and tried again; edits that have no room: the whole agent. */
+/** Field cases C10 and D9: pods that may not run here, told and tried again; edits that have no room: the whole agent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { manifest, World } from './world.ts';

@@ -135,3 +135,35 @@ test('a pod that comes while garbage is collected keeps its logs', async () => {
     ['new'],
   );
 });
+
+test('with the checkpoint lost and the pod edited meanwhile in what needs a new sandbox, it gets one: the old one ends first', async () => {
+  const world = await running('web');
+  const uid = world.pod('web')?.metadata.uid;
+  world.kill();
+  world.stateStore.entries.clear();
+  world.folder.files.set('web.yaml', manifest('web', { lines: ['hostname: other'] }));
+  await world.start();
+  await world.advance(90);
+  assert.deepEqual(world.runtime.running(), ['web/app']);
+  const [sandbox] = [...world.runtime.sandboxes.values()].filter((s) => s.state === 'ready');
+  assert.equal(sandbox?.config.hostname, 'other');
+  assert.notEqual(world.pod('web')?.metadata.uid, uid);
+  assert.equal(world.pod('web')?.status.phase, 'Running');
+  assert.deepEqual(world.runtime.violations, []);
+});
+
+test('with the checkpoint lost, a one-shot pod that had ended and was edited in its volumes runs the wanted work', async () => {
+  const world = new World();
+  world.runtime.onStart(() => ({ exitAfterMs: 1000, exitCode: 0 }));
+  world.folder.files.set('job.yaml', manifest('job', { lines: ['restartPolicy: Never'] }));
+  await world.start();
+  await world.advance(0.5);
+  world.kill();
+  await world.advance(2);
+  world.stateStore.entries.clear();
+  world.folder.files.set('job.yaml', manifest('job', { lines: ['restartPolicy: Never', 'hostname: other'] }));
+  await world.start();
+  await world.advance(30);
+  assert.equal(world.sync('job')?.phase, 'Completed');
+  assert.equal(world.runtime.deeds.filter((d) => d === 'startContainer').length, 2);
+});

@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references of manifests, not templates
-/** ConfigMaps and Secrets beside the pods, and manifests that name their node, on the whole agent. */
+/** Field cases L1 and L2: ConfigMaps and Secrets beside the pods, and manifests that name their node, on the whole agent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { manifest, World } from './world.ts';
@@ -82,6 +82,44 @@ test('a Secret’s value is in the container and in nothing that is told or kept
     !said.includes('correct horse'),
     said.slice(Math.max(0, said.indexOf('correct horse') - 300), said.indexOf('correct horse') + 60),
   );
+});
+
+test('a Secret’s value that a failing probe prints is in nothing that is told or kept', async () => {
+  const value = 'correct horse battery staple';
+  const world = new World();
+  world.runtime.onStart(() => ({ exec: () => ({ exitCode: 1, stdout: `cannot log in with ${value}\n` }) }));
+  const from =
+    '{name: app, image: "localhost/busybox:1", env: [{name: PW, valueFrom: {secretKeyRef: {name: db, key: PASSWORD}}}], readinessProbe: {exec: {command: [check]}, periodSeconds: 1}}';
+  world.folder.files.set('web.yaml', manifest('web', { containers: [from] }));
+  world.folder.files.set('db.yaml', secretText('db', value));
+  await world.start();
+  await world.advance(30);
+  assert.ok(world.events.some((e) => e.reason === 'Unhealthy' && e.message.includes('cannot log in with …')));
+  const said = JSON.stringify([world.topics(), world.events, world.kubelet.events.list(), [...world.runStore.entries]]);
+  assert.ok(!said.includes('correct horse'));
+});
+
+test('a value that a Secret no longer has is hidden too: the container still has it, and says it at its end', async () => {
+  const value = 'correct horse battery staple';
+  const from = '{name: app, image: "localhost/busybox:1", env: [{name: PW, valueFrom: {secretKeyRef: {name: db, key: PASSWORD}}}]}';
+  for (const change of ['another', 'none'] as const) {
+    const world = new World();
+    world.runtime.onStart(() => ({ exitAfterMs: 60_000, exitCode: 1 }));
+    world.lastWords.set('app', `cannot log in with ${value}`);
+    world.folder.files.set('web.yaml', manifest('web', { containers: [from] }));
+    world.folder.files.set('db.yaml', secretText('db', value));
+    await world.start();
+    await world.advance(5);
+    await world.restart();
+    await world.advance(20);
+    if (change === 'another') world.folder.write('db.yaml', secretText('db', 'a new value'));
+    else world.folder.files.delete('db.yaml');
+    if (change === 'none') await world.kubelet.config.readFolder();
+    await world.advance(100);
+    const said = JSON.stringify([world.topics(), world.events, [...world.runStore.entries]]);
+    assert.ok(said.includes('cannot log in with …'), change);
+    assert.ok(!said.includes('correct horse'), change);
+  }
 });
 
 test('a manifest that names its node runs as written out; another label is an edit in place', async () => {

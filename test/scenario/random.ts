@@ -1,10 +1,13 @@
 /**
- * One seed: random edits, removals, re-adds, crashes, runtime errors and hangs, lost events and agent restarts on four pods, in virtual time;
- * then quiet, and the world must be what the manifests say. The seed decides everything, so a failing one can be run alone:
+ * One seed: random edits, removals, re-adds, crashes, sick probes and hooks, containers added by hand, runtime errors and hangs, lost events and
+ * agent restarts on four pods, in virtual time; then quiet, and the world must be what the manifests say. What their processes do is
+ * randomProcesses.ts. The seed decides everything, so a failing one can be run alone:
  * `SEED=17 node --import tsx --test test/scenario/random.test.ts`.
  */
-import type { ContainerConfig, SandboxConfig } from '../../src/container/runtime.ts';
+import type { PodUid } from '../../src/api/objects.ts';
+import type { ToldPod } from '../../src/api/status.ts';
 import { RuntimeError } from '../../src/container/runtime.ts';
+import { type Health, Processes } from './randomProcesses.ts';
 import { manifest, World } from './world.ts';
 
 /** mulberry32: small, and good enough to decide what happens next. */
@@ -19,60 +22,96 @@ export function randomOf(seed: number): () => number {
 }
 
 const names = ['ant', 'bee', 'cat', 'dog'] as const;
-type Kind = 'plain' | 'two' | 'init' | 'sidecar' | 'never' | 'onFailure';
+const kinds = ['plain', 'two', 'init', 'sidecar', 'both', 'never', 'onFailure', 'jobWithSidecar'] as const;
+type Kind = (typeof kinds)[number];
+
 interface Wanted {
   readonly kind: Kind;
   readonly tag: number;
   readonly label: number;
+  /** Probes of the app, and of the sidecar the startup probe. */
+  readonly probes: boolean;
+  readonly pre: 'none' | 'quick' | 'long' | 'fails' | 'hangs';
+  readonly post: boolean;
+  readonly selector: 'none' | 'fits' | 'away';
+  /** On the host; 0: none. */
+  readonly port: number;
+  /** The app's environment takes a value of the ConfigMap. */
+  readonly config: boolean;
 }
+
+const isJob = (kind: Kind): boolean => kind === 'never' || kind === 'onFailure' || kind === 'jobWithSidecar';
 
 /** How a process behaves stands in its command, so that an edit of the manifest changes it. */
-const container = (name: string, tag: number, ...words: string[]) =>
-  `{name: ${name}, image: "localhost/busybox:${tag}", command: [run, ${words.map((w) => JSON.stringify(w)).join(', ')}]}`;
+const container = (name: string, tag: number, words: readonly string[], more: readonly string[] = []) =>
+  `{name: ${name}, image: "localhost/busybox:${tag}", command: ${JSON.stringify(['run', ...words])}${more.map((m) => `, ${m}`).join('')}}`;
 
-function textOf(name: string, w: Wanted): string {
-  const labels = { label: `v${w.label}` };
-  const grace = `terminationGracePeriodSeconds: ${name === 'dog' ? 9 : 4}`;
-  const stubborn = name === 'dog' ? ['ignore'] : [];
-  switch (w.kind) {
-    case 'plain':
-      return manifest(name, { labels, lines: [grace], containers: [container('app', w.tag, 'stay', ...stubborn)] });
-    case 'two':
-      return manifest(name, {
-        labels,
-        lines: [grace],
-        containers: [container('app', w.tag, 'stay', ...stubborn), container('more', 1, 'stay')],
-      });
-    case 'init':
-      return manifest(name, {
-        labels,
-        lines: [grace, 'initContainers:', `- ${container('first', 1, 'exit=0')}`],
-        containers: [container('app', w.tag, 'stay')],
-      });
-    case 'sidecar': {
-      const side = container('side', 1, 'stay').replace(/}$/, ', restartPolicy: Always}');
-      return manifest(name, {
-        labels,
-        lines: [grace, 'initContainers:', `- ${side}`],
-        containers: [container('app', w.tag, 'stay', ...stubborn)],
-      });
-    }
-    case 'never':
-      return manifest(name, { labels, lines: [grace, 'restartPolicy: Never'], containers: [container('app', w.tag, 'exit=0', 'once')] });
-    case 'onFailure':
-      return manifest(name, { labels, lines: [grace, 'restartPolicy: OnFailure'], containers: [container('app', w.tag, 'exit=0')] });
-  }
+const probe = (type: string, name: string, more = '') => `${type}Probe: {exec: {command: [${type}, ${name}]}, periodSeconds: 15${more}}`;
+const configText = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cfg}\ndata: {word: hello}\n';
+
+/** What stands on the app container beside its command. */
+function appFields(name: string, w: Wanted): string[] {
+  const fields: string[] = [];
+  if (w.probes)
+    fields.push(
+      probe('startup', name, ', failureThreshold: 4'),
+      probe('liveness', name, ', failureThreshold: 2, terminationGracePeriodSeconds: 3'),
+      probe('readiness', name, ', failureThreshold: 1'),
+    );
+  const hooks = [
+    ...(w.pre === 'none' ? [] : [`preStop: {exec: {command: [preStop, ${w.pre}]}}`]),
+    ...(w.post ? [`postStart: {exec: {command: [postStart, ${name}]}}`] : []),
+  ];
+  if (hooks.length > 0) fields.push(`lifecycle: {${hooks.join(', ')}}`);
+  if (w.port > 0) fields.push(`ports: [{containerPort: 80, hostPort: ${w.port}}]`);
+  if (w.config) fields.push('env: [{name: WORD, valueFrom: {configMapKeyRef: {name: cfg, key: word}}}]');
+  return fields;
 }
 
-const kinds: readonly Kind[] = ['plain', 'two', 'init', 'sidecar', 'never', 'onFailure'];
+function textOf(name: string, w: Wanted): string {
+  const { kind, tag } = w;
+  const stubborn = name === 'dog' ? ['ignore'] : [];
+  const first = `- ${container('first', 1, ['exit=0'])}`;
+  const side = `- ${container('side', 1, ['stay'], ['restartPolicy: Always', ...(w.probes ? [probe('startup', name)] : [])])}`;
+  const init = { init: [first], sidecar: [side], both: [side, first], jobWithSidecar: [side] }[kind as string] ?? [];
+  const words = isJob(kind) ? ['exit=0', ...(kind === 'onFailure' ? [] : ['once'])] : ['stay', ...stubborn];
+  return manifest(name, {
+    labels: { label: `v${w.label}` },
+    lines: [
+      `terminationGracePeriodSeconds: ${name === 'dog' ? 9 : 4}`,
+      ...(isJob(kind) ? [`restartPolicy: ${kind === 'onFailure' ? 'OnFailure' : 'Never'}`] : []),
+      ...(w.selector === 'none' ? [] : [`nodeSelector: {disk: ${w.selector === 'fits' ? 'ssd' : 'nvme'}}`]),
+      ...(init.length > 0 ? ['initContainers:', ...init] : []),
+    ],
+    containers: [
+      container('app', tag, words, isJob(kind) ? [] : appFields(name, w)),
+      ...(kind === 'two' ? [container('more', 1, ['stay'])] : []),
+    ],
+  });
+}
+
 const appsOf: Readonly<Record<Kind, readonly string[]>> = {
   plain: ['app'],
   two: ['app', 'more'],
   init: ['app'],
   sidecar: ['app', 'side'],
+  both: ['app', 'side'],
   never: [],
   onFailure: [],
+  jobWithSidecar: [],
 };
+const plain: Wanted = {
+  kind: 'plain',
+  tag: 1,
+  label: 0,
+  probes: false,
+  pre: 'none',
+  post: false,
+  selector: 'none',
+  port: 0,
+  config: false,
+};
+const healths: readonly Health[] = ['well', 'failing', 'hanging'];
 const faultyMethods = [
   'runSandbox',
   'createContainer',
@@ -84,31 +123,35 @@ const faultyMethods = [
   'containerStatus',
   'sandboxStatus',
   'imageStatus',
+  'execSync',
 ] as const;
+/** A command that hangs is the processes' matter. */
+const hangingMethods = faultyMethods.filter((m) => m !== 'execSync');
 
 export class RandomStory {
   readonly log: string[] = [];
   readonly faults: string[] = [];
   readonly world: World;
+  readonly processes: Processes;
   #wanted = new Map<string, Wanted>();
   #random: () => number;
   #releases: (() => void)[] = [];
   #started = new Set<string>();
-  #onceStarted = new Set<string>();
+  /** Containers added by hand, by instance. */
+  #added = new Map<string, string[]>();
 
   constructor(readonly seed: number) {
     this.#random = randomOf(seed);
     this.world = new World({ random: this.#random, latencyMs: 1 + Math.floor(this.#random() * 40) });
-    this.world.runtime.onStart((name, config, pod) => {
-      if (config.command.includes('once')) this.#countStart(pod, config);
-      return behaviour(name, config, pod);
-    });
+    this.world.nodeLabels = { disk: 'ssd' };
+    this.processes = new Processes(this.world, (fault) => this.faults.push(fault));
     this.world.onTold.push((topic, payload) => this.#judgeTold(topic, payload));
   }
 
   /** Runs the story; the faults found, in sentences. */
   async run(steps = 40): Promise<readonly string[]> {
     const { world } = this;
+    world.folder.write('cfg.yaml', configText);
     await world.start();
     for (let i = 0; i < steps; i++) {
       await this.#step();
@@ -118,6 +161,9 @@ export class RandomStory {
     for (const release of this.#releases) release();
     world.runtime.setDown(false);
     world.folder.loseTicks = false;
+    world.folder.write('cfg.yaml', configText);
+    world.volumes.failure = undefined;
+    this.processes.recover();
     await world.advance(1200);
     this.#judgeEnd();
     await this.#judgeQuiet();
@@ -135,14 +181,27 @@ export class RandomStory {
     const before = this.#wanted.get(name);
     const dice = this.#random();
     const say = (what: string) => this.log.push(`${(world.clock.monotonic() / 1000 - 1000).toFixed(1)}s ${what}`);
-    if (dice < 0.3 || before === undefined) {
-      const kind = before === undefined || this.#random() < 0.3 ? this.#pick(kinds) : before.kind;
-      const next: Wanted = { kind, tag: 1 + Math.floor(this.#random() * 3), label: Math.floor(this.#random() * 3) };
+    if (dice < 0.25 || before === undefined) {
+      const next = this.#next(before);
       say(`write ${name} ${JSON.stringify(next)}`);
       // an edit in place of what still runs starts it anew
-      this.#onceStarted.clear();
+      this.processes.onceStarted.clear();
       this.#wanted.set(name, next);
       world.folder.write(`${name}.yaml`, textOf(name, next));
+    } else if (dice < 0.3) {
+      const [what, health] = [this.#pick(['startup', 'liveness', 'readiness', 'postStart'] as const), this.#pick(healths)];
+      say(`${what} of ${name} is ${health} from now on`);
+      this.processes.set(name, what, health);
+    } else if (dice < 0.33) {
+      await this.#addByHand(name, say);
+    } else if (dice < 0.34) {
+      world.volumes.failure = world.volumes.failure === undefined ? 'no space left on device' : undefined;
+      say(`volumes ${world.volumes.failure === undefined ? 'can' : 'cannot'} be made from now on`);
+    } else if (dice < 0.355) {
+      const gone = world.folder.files.has('cfg.yaml');
+      say(`the ConfigMap ${gone ? 'goes' : 'comes'}`);
+      if (gone) world.folder.remove('cfg.yaml');
+      else world.folder.write('cfg.yaml', configText);
     } else if (dice < 0.42) {
       say(`remove ${name}`);
       this.#wanted.delete(name);
@@ -177,7 +236,7 @@ export class RandomStory {
       say(`next ${method} fails ${when} its deed`);
       world.runtime.failNext(method, new RuntimeError('unknown', `${method}: no luck`), 1 + Math.floor(this.#random() * 2), when);
     } else if (dice < 0.82) {
-      const method = this.#pick(faultyMethods);
+      const method = this.#pick(hangingMethods);
       say(`${method} hangs`);
       let waits = 1;
       const release = world.runtime.hang(method, () => waits-- > 0);
@@ -195,6 +254,12 @@ export class RandomStory {
       world.runtime.setDown(true);
       await world.advance(this.#random() * 30);
       world.runtime.setDown(false);
+    } else if (dice < 0.94) {
+      say('the agent stops and starts again');
+      const stopped = world.kubelet.stop();
+      await world.advance(4);
+      await stopped;
+      await world.restart();
     } else if (dice < 0.98) {
       say('kill -9 of the agent');
       await world.restart();
@@ -204,18 +269,43 @@ export class RandomStory {
     }
   }
 
+  #next(before: Wanted | undefined): Wanted {
+    const r = () => this.#random();
+    const kind = before === undefined || r() < 0.3 ? this.#pick(kinds) : before.kind;
+    const next: Wanted = { ...(before ?? plain), kind, tag: 1 + Math.floor(r() * 3), label: Math.floor(r() * 3) };
+    // mostly as it was: what changes a pod's insides too often never runs
+    if (before !== undefined && r() < 0.6) return next;
+    return {
+      ...next,
+      probes: r() < 0.5,
+      pre: this.#pick(['none', 'quick', 'long', 'fails', 'hangs'] as const),
+      post: r() < 0.3,
+      selector: this.#pick(['none', 'none', 'fits', 'fits', 'away'] as const),
+      port: this.#pick([0, 0, 0, 8080, 8081]),
+      config: r() < 0.2,
+    };
+  }
+
+  async #addByHand(name: string, say: (what: string) => void): Promise<void> {
+    const pod = this.world.pod(name);
+    if (pod?.status.phase !== 'Running' || pod.metadata.deletionTimestamp !== undefined) return;
+    const uid = pod.metadata.uid ?? '';
+    const added = this.#added.get(uid) ?? [];
+    const debug = `debug-${added.length}`;
+    say(`${debug} is added to ${name} ${uid}`);
+    this.#added.set(uid, [...added, debug]);
+    await this.world.kubelet.podSide.addEphemeral(uid as PodUid, {
+      name: debug,
+      image: 'localhost/busybox:1',
+      command: ['run', this.#random() < 0.5 ? 'stay' : 'exit=0'],
+    });
+  }
+
   /** What was never told as ended may have been anything, and nobody could know that it ran: it stays. */
   #removeCompleted(): void {
     const { containers } = this.world.runtime;
     const ended = new Set(this.world.toldPods().flatMap((p) => (p.status.phase === 'Succeeded' ? [p.metadata.uid] : [])));
     for (const c of [...containers.values()]) if (c.state === 'exited' && ended.has(c.podUid)) containers.delete(c.id);
-  }
-
-  /** A Never pod runs once, whatever is lost. */
-  #countStart(pod: SandboxConfig, config: ContainerConfig): void {
-    const once = `${pod.uid} ${config.userSpecifiedImage}`;
-    if (this.#onceStarted.has(once)) this.faults.push(`${pod.name} ${pod.uid} is to run once, and starts again`);
-    this.#onceStarted.add(once);
   }
 
   #noteStarts(): void {
@@ -226,7 +316,8 @@ export class RandomStory {
   #judgeTold(topic: string, payload: string | undefined): void {
     if (payload === undefined || !topic.includes('/pods/')) return;
     this.#noteStarts();
-    const pod = JSON.parse(payload) as import('../../src/api/status.ts').ToldPod;
+    const pod = JSON.parse(payload) as ToldPod;
+    this.processes.judgeTold(pod);
     for (const c of [...(pod.status.initContainerStatuses ?? []), ...(pod.status.containerStatuses ?? [])]) {
       const id = c.containerID?.replace('containerd://', '') ?? '';
       if (c.state.running !== undefined && !this.#started.has(id))
@@ -251,27 +342,51 @@ export class RandomStory {
         if (world.sync(name) !== undefined) faults.push(`${name} was removed, and its sync topic is still there`);
         continue;
       }
-      const running = world.runtime.running().filter((n) => n.startsWith(`${name}/`));
-      const expected = appsOf[wanted.kind].map((c) => `${name}/${c}`).sort();
-      if (running.join() !== expected.join()) faults.push(`${name} should run [${expected}] and runs [${running}]`);
       if (told === undefined) {
         faults.push(`${name} is not told`);
         continue;
       }
+      const held = world.sync(name)?.phase === 'UpdateBlocked';
+      if (held || told.status.reason === 'NodePorts') {
+        this.#judgeHeld(name, wanted);
+        continue;
+      }
+      const refused = wanted.selector === 'away';
+      // a job that has ended runs no more, wherever it may
+      if (!isJob(wanted.kind) && refused !== (told.status.reason === 'NodeAffinity'))
+        faults.push(`${name} ${wanted.selector} is told ${told.status.reason}`);
+      const running = world.runtime.running().filter((n) => n.startsWith(`${name}/`) && !n.includes('/debug-'));
+      const expected = refused ? [] : appsOf[wanted.kind].map((c) => `${name}/${c}`).sort();
+      if (running.join() !== expected.join()) faults.push(`${name} should run [${expected}] and runs [${running}]`);
       if (told.metadata.labels?.label !== `v${wanted.label}`) faults.push(`${name} is told with an old label`);
       if (expected.length === 0) {
         if (told.status.phase !== 'Succeeded' && told.status.phase !== 'Failed')
           faults.push(`${name} is told ${told.status.phase}, and has ended`);
         continue;
       }
-      if (told.status.phase !== 'Running') faults.push(`${name} is told ${told.status.phase}, and runs`);
-      const app = world.runtime.find(name, 'app');
-      if (app?.config.userSpecifiedImage !== `localhost/busybox:${wanted.tag}`) faults.push(`${name} runs an old image`);
-      const status = told.status.containerStatuses?.find((c) => c.name === 'app');
-      if (status?.containerID !== `containerd://${app?.id}`) faults.push(`${name}/app is told as ${status?.containerID}, is ${app?.id}`);
-      if (status?.ready !== true) faults.push(`${name}/app runs and is told not ready`);
+      this.#judgeRunning(name, wanted, told);
       if (sandboxes.filter((s) => s.state === 'ready').length !== 1) faults.push(`${name} has ${sandboxes.length} sandboxes`);
     }
+  }
+
+  #judgeRunning(name: string, wanted: Wanted, told: ToldPod): void {
+    const { world, faults } = this;
+    if (told.status.phase !== 'Running') faults.push(`${name} is told ${told.status.phase}, and runs`);
+    const app = world.runtime.find(name, 'app');
+    if (app?.config.userSpecifiedImage !== `localhost/busybox:${wanted.tag}`) faults.push(`${name} runs an old image`);
+    const status = told.status.containerStatuses?.find((c) => c.name === 'app');
+    if (status?.containerID !== `containerd://${app?.id}`) faults.push(`${name}/app is told as ${status?.containerID}, is ${app?.id}`);
+    const ready = !wanted.probes || this.processes.health(name, 'readiness') === 'well';
+    if (status?.ready !== ready) faults.push(`${name}/app runs, is ready: ${ready}, and is told ${status?.ready}`);
+    const added = this.#added.get(told.metadata.uid ?? '') ?? [];
+    const shown = (told.status.ephemeralContainerStatuses ?? []).map((c) => c.name);
+    if (shown.join() !== added.join()) faults.push(`${name} was given [${added}] by hand and is told with [${shown}]`);
+  }
+
+  /** It waits for a port: then another one has it. */
+  #judgeHeld(name: string, { port }: Wanted): void {
+    const holders = this.processes.holdersOf(port).filter((other) => other !== name);
+    if (port === 0 || holders.length === 0) this.faults.push(`${name} waits for the port ${port}, which nobody has`);
   }
 
   /** In quiet times, agent restarts included, nothing is touched. */
@@ -285,13 +400,4 @@ export class RandomStory {
     const more = world.runtime.calls.filter((c) => /^(run|stop|remove|create|start|pull)/.test(c.method)).slice(deeds);
     if (more.length > 0) this.faults.push(`in quiet times: ${more.map((c) => c.method).join(', ')}`);
   }
-}
-
-function behaviour(_name: string, config: ContainerConfig, _pod: SandboxConfig) {
-  const words = config.command;
-  const exit = words.find((w) => w.startsWith('exit='));
-  return {
-    ...(words.includes('ignore') && { ignoresTerm: true }),
-    ...(exit !== undefined && { exitAfterMs: 3000, exitCode: Number(exit.slice(5)) }),
-  };
 }

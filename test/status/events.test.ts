@@ -91,7 +91,7 @@ test('another instance, reason, message, type or container is another event', ()
 
 test('at most five a second are told; the rest waits, and what is over the row is dropped and counted', async () => {
   const { clock, events, told } = setUp();
-  for (let i = 0; i < 120; i++) events.event(web, 'Normal', 'Started', `${i}`);
+  for (let i = 0; i < 120; i++) events.event({ ...web, uid: `u${i}` }, 'Normal', 'Started', 'm');
   assert.equal(told.length, 5);
   assert.equal(events.dropped(), 15);
   await clock.advance(60_000);
@@ -127,16 +127,47 @@ test('the list holds the last 500, the latest last, and can be asked for one obj
 
 test('a flood of events of their own keeps no more open than the ring holds: the oldest is then a new event again', () => {
   const { clock, events } = setUp();
-  for (let i = 0; i < 700; i++) events.event(web, 'Warning', 'Flood', `${i}`);
+  const flood = (i: number) => events.event({ ...web, uid: `u${i}` }, 'Warning', 'Flood', 'm');
+  for (let i = 0; i < 700; i++) flood(i);
   assert.ok(clock.sleeping <= 2, `${clock.sleeping} timers`);
-  events.event(web, 'Warning', 'Flood', '0');
-  events.event(web, 'Warning', 'Flood', '699');
-  const of = (message: string) =>
+  flood(0);
+  flood(699);
+  const of = (uid: string) =>
     events
       .list()
-      .filter((e) => e.message === message)
+      .filter((e) => e.involvedObject.uid === uid)
       .map((e) => e.count);
-  assert.deepEqual([of('0'), of('699')], [[1], [2]]);
+  assert.deepEqual([of('u0'), of('u699')], [[1], [2]]);
+});
+
+test('one thing said in other words each second is ten events and one that counts the rest, and takes nobody else’s place', async () => {
+  const { clock, events, told } = setUp();
+  const quiet = { ...web, name: 'quiet', uid: 'u2' };
+  events.event(quiet, 'Normal', 'Started', 'm');
+  for (let i = 0; i < 590; i++) {
+    events.event(web, 'Warning', 'Unhealthy', `failed at ${i}`, 'spec.containers{a}');
+    await clock.advance(1000);
+  }
+  assert.equal(events.list({ name: 'quiet' }).length, 1);
+  const said = events.list({ name: 'web' });
+  assert.deepEqual([said.length, said.at(-1)?.message, said.at(-1)?.count], [11, '(combined from similar events): failed at 589', 580]);
+  // another container, another instance, and what is known already keep their own words
+  events.event(web, 'Warning', 'Unhealthy', 'other', 'spec.containers{b}');
+  events.event({ ...web, uid: 'u3' }, 'Warning', 'Unhealthy', 'other', 'spec.containers{a}');
+  events.event(web, 'Warning', 'Unhealthy', 'failed at 3', 'spec.containers{a}');
+  assert.deepEqual(
+    events
+      .list({ name: 'web' })
+      .slice(-3)
+      .map((e) => [e.message, e.count]),
+    [
+      ['other', 1],
+      ['other', 1],
+      ['failed at 3', 2],
+    ],
+  );
+  await clock.advance(3_600_000);
+  assert.ok(told.length < 40, `${told.length} told`);
 });
 
 test('a file without an object has its events too', () => {
@@ -149,7 +180,7 @@ test('a file without an object has its events too', () => {
 test('the ring is written at most once a second, on change only, and is there after an agent restart', async () => {
   const one = setUp();
   for (let i = 0; i < 50; i++) {
-    one.events.event(web, 'Normal', 'Started', `${i}`);
+    one.events.event({ ...web, uid: `u${i}` }, 'Normal', 'Started', 'm');
     await one.clock.advance(100);
   }
   assert.ok(one.store.writes <= 7, `${one.store.writes} writes in 5 s`);
@@ -162,7 +193,7 @@ test('the ring is written at most once a second, on change only, and is there af
   await two.events.load();
   assert.deepEqual(two.events.list(), one.events.list());
   assert.equal(two.told.length, 0);
-  two.events.event(web, 'Normal', 'Started', '49');
+  two.events.event({ ...web, uid: 'u49' }, 'Normal', 'Started', 'm');
   assert.deepEqual([two.told.length, two.events.list().at(-1)?.count], [0, 2], 'repeats are merged over the restart');
 });
 

@@ -6,10 +6,10 @@ import { FileStatusSchema, type SyncBody, SyncStatusSchema } from '../../src/api
 import { explainReason } from '../../src/api/reasons.ts';
 import type { PodSpec } from '../../src/api/v1.ts';
 import type { ContainerStatus } from '../../src/container/words.ts';
+import { jsonBytes } from '../../src/status/cut.ts';
 import type { StatusInputs } from '../../src/status/generate.ts';
 import { capFile, capSync } from '../../src/status/problems.ts';
 import { computeFileStatus, computeSyncStatus, type LivePod, type SyncSource, type SyncView } from '../../src/status/sync.ts';
-import { jsonBytes } from '../../src/status/told.ts';
 import { desiredPod, generate, record, runtimePod, simple } from './build.ts';
 
 const source = (o: Partial<SyncSource> = {}): SyncSource => ({

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PodSpec } from '../../src/api/v1.ts';
-import { capPod, cutText, jsonBytes, tellableStatus, toldPod } from '../../src/status/told.ts';
+import { jsonBytes } from '../../src/status/cut.ts';
+import { capPod, tellableStatus, toldPod } from '../../src/status/told.ts';
 import { illegalReturn, terminatedPodStatus } from '../../src/status/transitions.ts';
 import { desiredPod, generate, record, runtimePod, simple } from './build.ts';
 
@@ -106,12 +107,6 @@ test('a small pod is told whole; a large one loses the least telling first, says
     assert.ok(capped.status.phase);
   }
   assert.ok(jsonBytes(capPod(big(600, 4000), 12_000)) <= 12_000, 'a broker that takes little');
-});
-
-test('text is cut between characters', () => {
-  assert.equal(cutText('abc', 3), 'abc');
-  assert.equal(cutText('äöü', 5), 'ä…');
-  assert.equal(cutText('äöüß', 6), 'ä…');
 });
 
 test('a terminal phase is held back while a container runs, and told when none does', () => {

@@ -7,7 +7,7 @@ import { type HostsInputs, hostsText, type Neighbour } from '../../src/volumes/h
 import { rewrite, writeInPlace } from '../../src/volumes/inPlace.ts';
 import { resolvText } from '../../src/volumes/resolv.ts';
 import { settle } from '../fakes/fakeClock.ts';
-import { container, first, folder, House, pod } from './house.ts';
+import { container, first, folder, House, mode, pod } from './house.ts';
 
 const head = `# Kubernetes-managed hosts file.
 127.0.0.1\tlocalhost
@@ -107,6 +107,13 @@ const inode = (path: string): string => {
   const { ino, ctimeNs } = statSync(path, { bigint: true });
   return `${ino} ${ctimeNs}`;
 };
+
+test('a file whose maker was killed before it was open to all is opened by the next agent', async () => {
+  const path = join(folder(), 'hosts');
+  writeFileSync(path, 'text\n', { mode: 0o600 });
+  await writeInPlace(path, 'text\n', 0o644);
+  assert.equal(mode(path), '644');
+});
 
 test('a pod comes and goes: /etc/hosts of the running ones follows in place, and only where it changes', async () => {
   const house = new House();

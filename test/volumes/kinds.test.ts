@@ -5,14 +5,18 @@ import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, readFileSync, s
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { EmptyDirVolumeSource, HostPathType } from '../../src/api/v1.ts';
+import type { EmptyDirVolumeSource, HostPathType, HostPathVolumeSource } from '../../src/api/v1.ts';
 import { memoryMount } from '../../src/volumes/emptyDir.ts';
-import { checkHostPath } from '../../src/volumes/hostPath.ts';
+import { HostLooks } from '../../src/volumes/hostLooks.ts';
+import { checkHostPath as checkWith } from '../../src/volumes/hostPath.ts';
 import { parseMountPoints } from '../../src/volumes/mount.ts';
 import { giveToGroup } from '../../src/volumes/ownership.ts';
 import { mountWords } from '../../src/volumes/volumeMounts.ts';
+import { FakeClock } from '../fakes/fakeClock.ts';
 import { FakeMounter } from '../fakes/fakeMounter.ts';
 import { container, folder, House, mode, pod, podWith } from './house.ts';
+
+const checkHostPath = (source: HostPathVolumeSource): Promise<void> => checkWith(source, new HostLooks({ clock: new FakeClock() }));
 
 test('each hostPath type takes what is of its type, and names what it wanted else', async (t) => {
   const dir = folder();

@@ -258,6 +258,25 @@ test('each attempt has a new empty file for its last words, and those of attempt
   assert.equal(house.read('containers/c/0000000a'), 'words of 10');
 });
 
+test('on a full card a container starts without a place for its last words, as with the kubelet', async () => {
+  const house = new House();
+  mkdirSync(house.podsDir);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'nr_inodes=20', 'tmpfs', house.podsDir]);
+  const desired = pod({});
+  await house.manager.setUp(desired);
+  const placesOf = async (attempt: number) =>
+    (await house.manager.mounts(desired, first(desired), attempt, ['10.0.0.1'])).map((m) => m.containerPath);
+  assert.deepEqual(await placesOf(0), ['/etc/hosts', '/dev/termination-log', '/etc/resolv.conf']);
+  for (let i = 0; i < 20; i++) {
+    try {
+      writeFileSync(join(house.podsDir, `${i}`), '');
+    } catch {
+      break; // it is full
+    }
+  }
+  assert.deepEqual(await placesOf(1), ['/etc/hosts', '/etc/resolv.conf']);
+});
+
 test('subPathExpr takes the container’s environment, and what it comes to stays inside', async () => {
   const house = new House();
   const desired = podWith([{ name: 'own' }], {

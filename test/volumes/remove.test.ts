@@ -77,6 +77,28 @@ test('names that are no text and folders in folders without end go, with few des
   assert.ok(most > before && most < before + 150, `${most} descriptors`);
 });
 
+test('a file that a privileged container made immutable is told, and keeps nothing else from going', async (t) => {
+  const dir = folder();
+  mkdirSync(join(dir, 'pod/a'), { recursive: true });
+  for (const name of ['0', 'm', 'z']) {
+    writeFileSync(join(dir, 'pod', name), 'x');
+    writeFileSync(join(dir, 'pod/a', name), 'x');
+  }
+  try {
+    execFileSync('chattr', ['+i', join(dir, 'pod/a/m')], { stdio: 'ignore' });
+  } catch {
+    return t.skip('no immutable files here');
+  }
+  try {
+    await assert.rejects(remove(dir, 'pod'), /EPERM/);
+    assert.deepEqual([readdirSync(join(dir, 'pod')), readdirSync(join(dir, 'pod/a'))], [['a'], ['m']]);
+  } finally {
+    execFileSync('chattr', ['-i', join(dir, 'pod/a/m')]);
+  }
+  await remove(dir, 'pod');
+  assert.deepEqual(readdirSync(dir), []);
+});
+
 test('a mount inside is never entered, a bind mount of the same disk neither', async () => {
   const dir = folder();
   mkdirSync(join(dir, 'data'));
@@ -196,5 +218,20 @@ test('a pod that came after the caller looked is not taken for a former one; whe
   await house.manager.retain(new Set());
   assert.ok(existsSync(house.emptyDir('own')), 'it was known in between');
   await house.manager.retain(new Set());
+  assert.deepEqual(readdirSync(house.podsDir), []);
+});
+
+test('a folder that nobody knows stays as long as something of its pod runs, or nobody can tell', async () => {
+  const house = new House();
+  await house.manager.setUp(podWith([{ name: 'own' }]));
+  let answer = async (): Promise<boolean> => true;
+  const next = house.newAgent({ lives: () => answer() });
+  await next.retain(new Set());
+  answer = () => Promise.reject(new Error('the runtime does not answer'));
+  await next.retain(new Set());
+  assert.ok(existsSync(house.emptyDir('own')));
+  assert.equal(house.warnings.length, 2);
+  answer = async () => false;
+  await next.retain(new Set());
   assert.deepEqual(readdirSync(house.podsDir), []);
 });
