@@ -1,5 +1,5 @@
 /**
- * Runs the tests with node's runner in two lanes: what starts real containerds and brokers, one file at a time, and beside it what needs
+ * Runs the tests with node's runner in two lanes: what starts real containerds and brokers, two files at a time, and beside it what needs
  * nothing but Node, the random worlds last. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
  * Arguments are parts of file names: only files that have one of them run.
  */
@@ -78,8 +78,8 @@ async function lane(...runs: readonly (readonly [some: readonly string[], concur
     if ((await runFiles(...run)) !== 0) failed = true;
   }
 }
-// real runtimes and brokers are mostly waited for, one file at a time; what only needs a processor has the other one meanwhile
-await Promise.all([lane([device, 1, 300_000]), lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 1, 600_000])]);
+// real runtimes and brokers are mostly waited for, so two files at a time; what only needs a processor goes on beside them
+await Promise.all([lane([device, 2, 300_000]), lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 1, 600_000])]);
 
 // Nothing may be left. What is, is named and cleared away, and the run has failed.
 let left = leftovers(mark, folder, before);

@@ -1,7 +1,8 @@
 /**
  * An event is told when the runtime's own lists show what it is about. containerd publishes the end of a task some 20 to 50 ms before its
  * CRI service takes note of it (seen on 1.6.20; the start likewise): who looks at once sees the container still running, and no second
- * event comes. So a start or exit waits here until an inspection shows it, two seconds at most; then it is told in any case.
+ * event comes. So a start or exit waits here until an inspection shows it, two seconds at most; then it is told in any case. On a machine
+ * that is worked to its limit containerd takes longer: it is looked at further, more and more rarely, and told once more when it shows.
  */
 import { setMaxListeners } from 'node:events';
 import type { RuntimeEvent } from '../container/runtime.ts';
@@ -19,7 +20,11 @@ export interface SettleDeps {
 
 const firstWaitMs = 4;
 const growth = 1.6;
-const longestMs = 2_000;
+const longestWaitMs = 5_000;
+/** After this long it is told whether it shows or not. */
+const patienceMs = 2_000;
+/** After this long nobody looks any more: the next list of everything tells. */
+const latestMs = 60_000;
 
 export class Settle {
   #waiting = new Set<string>();
@@ -48,16 +53,27 @@ export class Settle {
       this.#waiting.delete(key);
       if (!this.deps.signal.aborted) this.deps.emit(e);
     };
-    // where it cannot be inspected, who looks will see why
-    this.#settled(containerId, topic).then(told, told);
+    this.#settled(e).then(told, told);
   }
 
-  async #settled(id: string, topic: 'start' | 'exit'): Promise<void> {
-    const { clock, shown, signal } = this.deps;
-    for (let wait = firstWaitMs, left = longestMs; left > 0 && !signal.aborted; left -= wait, wait *= growth) {
-      const now = await shown(id);
-      if (topic === 'exit' ? now === 'ended' || now === 'missing' : now === 'running' || now === 'ended') return;
+  /** Ends when it shows, or when nobody looks any more. Where it cannot be inspected, who looks will see why: it is told without waiting. */
+  async #settled(e: RuntimeEvent): Promise<void> {
+    const { clock, emit, signal } = this.deps;
+    let told = false;
+    for (let wait = firstWaitMs, waited = 0; waited < latestMs && !signal.aborted; wait = Math.min(wait * growth, longestWaitMs)) {
+      const shows = await this.#shows(e).catch(() => undefined);
+      if (shows === true || signal.aborted) return;
+      if (!told && (shows === undefined || waited >= patienceMs)) {
+        told = true;
+        emit(e);
+      }
       await clock.sleep(wait, signal);
+      waited += wait;
     }
+  }
+
+  async #shows({ containerId, topic }: RuntimeEvent): Promise<boolean> {
+    const now = await this.deps.shown(containerId);
+    return topic === 'exit' ? now === 'ended' || now === 'missing' : now === 'running' || now === 'ended';
   }
 }

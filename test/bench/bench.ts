@@ -1,7 +1,8 @@
 /**
  * What is promised, measured in one run on this machine: a private containerd, a private mosquitto, the real bundle. Times are judged
- * only as ratios to the same CRI calls made by hand in the same run, and probing to bare node:http. `--quick`: fewer repeats. `--only WHAT`
- * (start, one, many, quiet, probes; more than once): not the rest. `--soak MINUTES`: only probed pods, for long. `--bundle FILE`: another build. Prints a table, writes bench.json.
+ * only as ratios to the same CRI calls made by hand in the same run, and probing to bare node:http. Prints a table, writes bench.json.
+ * `--quick`: fewer repeats. `--only WHAT` (start, one, many, quiet, probes; more than once): not the rest, and no file. `--bundle FILE`:
+ * another build. `--soak MINUTES`: only probed pods, and whether the agent's memory stays flat.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';

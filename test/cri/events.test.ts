@@ -83,13 +83,29 @@ test('an event is told in any case: after two seconds, when inspection fails, an
   settle.tell({ containerId: 'o', topic: 'oom' });
   settle.tell({ containerId: 'd', topic: 'delete' });
   assert.deepEqual(told, ['oom o', 'delete d']);
-  await clock.advance(5_000);
+  await clock.advance(4_000);
   assert.deepEqual(told, ['oom o', 'delete d', 'exit slow']);
   assert.ok(world.asked < 20, `${world.asked} inspections`);
   world.now = new RuntimeError('unavailable', 'away');
   settle.tell({ containerId: 'c', topic: 'exit' });
   await settled();
   assert.deepEqual(told.at(-1), 'exit c');
+});
+
+test('what shows only later, on a machine worked to its limit, is told once more; what never shows is left to the next list', async () => {
+  const { clock, told, world, settle } = settling();
+  settle.tell({ containerId: 'late', topic: 'exit' });
+  await clock.advance(12_000);
+  assert.deepEqual(told, ['exit late']);
+  world.now = 'ended';
+  await clock.advance(6_000);
+  assert.deepEqual(told, ['exit late', 'exit late']);
+  world.now = 'running';
+  settle.tell({ containerId: 'never', topic: 'exit' });
+  await clock.advance(70_000);
+  assert.equal(settle.size, 0);
+  assert.equal(clock.sleeping, 0);
+  assert.ok(world.asked < 50, `${world.asked} inspections`);
 });
 
 test('after the end of the stream nothing is told', async () => {

@@ -94,8 +94,8 @@ const wrongs: readonly Wrong[] = [
   },
   {
     what: 'a field that is not supported yet',
-    text: addToSpec('volumes: [{name: a, emptyDir: {}}]'),
-    path: 'spec.volumes',
+    text: addToSpec('volumes: [{name: a, configMap: {name: b}}]'),
+    path: 'spec.volumes[0].configMap',
     line: 6,
     says: /not supported/,
   },

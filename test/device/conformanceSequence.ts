@@ -58,13 +58,18 @@ function sortStops(steps: readonly string[], sidecars: ReadonlySet<string>): str
 }
 
 const once = (steps: readonly string[]): string[] => steps.filter((s, i) => s !== steps[i - 1]);
+/** Removal calls come from garbage collection, whose rounds may meet: a stop that finds no sandbox any more, after one that did, is no difference. */
+const withoutLateStops = (steps: readonly string[]): string[] =>
+  steps.filter((s, i) => s !== 'StopPodSandbox failed' || !steps.slice(0, i).includes('StopPodSandbox'));
 
 function sequence(steps: readonly Step[], of: Case): Sequence {
   const sidecars = new Set((of.pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always').map((c) => c.name));
   const edited = of.name in edits;
   const of1 = (phases: readonly string[]) =>
     sortStops(
-      once(steps.filter((s) => phases.includes(s.phase) && s.call !== 'ExecSync' && !s.call.startsWith('Remove')).map(word)),
+      withoutLateStops(
+        once(steps.filter((s) => phases.includes(s.phase) && s.call !== 'ExecSync' && !s.call.startsWith('Remove')).map(word)),
+      ),
       sidecars,
     );
   const exec = steps.filter((s) => s.call === 'ExecSync').map((s) => `${s.container} ${JSON.stringify(s.cmd)} ${s.timeout}`);
