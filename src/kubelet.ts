@@ -162,6 +162,7 @@ export class Kubelet {
       cache: this.#cache,
       probes: this.podSide.probes,
       renew: (uid) => this.#renew(uid),
+      waits: (uid, ms) => this.#instances.waits(uid, ms),
       desired: (uid) => this.pods.get(uid),
     });
     this.workers = new PodWorkers({

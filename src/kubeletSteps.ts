@@ -7,7 +7,7 @@ import type { RuntimeState } from './node/runtimeState.ts';
 import type { Completions } from './pod/completions.ts';
 import { PodSync, type PodSyncDeps } from './podsync.ts';
 
-export interface StepParts extends Pick<PodSyncDeps, 'probes' | 'renew' | 'desired'> {
+export interface StepParts extends Pick<PodSyncDeps, 'probes' | 'renew' | 'desired' | 'waits'> {
   readonly status: StatusSide;
   readonly setStatus: PodSyncDeps['status']['set'];
   readonly completions: Completions;
@@ -17,9 +17,9 @@ export interface StepParts extends Pick<PodSyncDeps, 'probes' | 'renew' | 'desir
 }
 
 export function buildPodSync({ clock, log, bootId, volumes }: KubeletWorld, parts: StepParts): PodSync {
-  const { status, completions, runtime, runtimeState, cache, probes, renew, desired: wanted } = parts;
+  const { status, completions, runtime, runtimeState, cache, probes, renew, waits, desired: wanted } = parts;
   return new PodSync({
-    ...{ clock, log, bootId, volumes, probes, renew, desired: wanted },
+    ...{ clock, log, bootId, volumes, probes, renew, waits, desired: wanted },
     status: {
       generate: (desired, runtimeStatus, inputs) => status.generate(desired, runtime.manager.asStarted(runtimeStatus), inputs),
       get: (uid) => status.manager.get(uid),

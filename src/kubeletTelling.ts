@@ -70,6 +70,7 @@ export class TellSide extends Telling {
 
   #live(pod: DesiredPod): LivePod {
     const { workers, status, statusOf, runtimeState, instances } = this.parts;
+    const seconds = instances.secondsToRetry(pod.uid) ?? 0;
     return {
       state: workers.state(pod.uid),
       status: status.get(pod.uid),
@@ -77,7 +78,7 @@ export class TellSide extends Telling {
       blocked: status.blocked(pod.uid),
       runtimeDown: runtimeState.down(),
       networkNotReady: pod.pod.spec.hostNetwork === true ? undefined : runtimeState.networkError(),
-      nextRetrySeconds: instances.secondsToRetry(pod.uid),
+      nextRetrySeconds: seconds > 0 ? seconds : undefined,
     };
   }
 }

@@ -49,6 +49,8 @@ export interface PodSyncDeps {
   readonly madeOtherwise: (desired: DesiredPod, runtime: RuntimePodStatus) => boolean;
   /** What ended is another definition than the wanted one. */
   readonly endedOtherwise: (desired: DesiredPod, runtime: RuntimePodStatus) => Promise<boolean>;
+  /** When it is looked at again, in milliseconds from now: known before the status that says why; undefined: it waits for nothing. */
+  readonly waits: (uid: PodUid, ms: number | undefined) => void;
   /** The object goes on as a new instance. */
   readonly renew: (uid: PodUid) => void;
   readonly runtime: {
@@ -203,6 +205,11 @@ export class PodSync {
       this.#acting.delete(desired.uid);
       this.#late.delete(desired.uid);
     });
+    const waits = [nextWaitMs, deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic())].filter(
+      (ms) => ms !== undefined,
+    );
+    const retryAfterMs = waits.length > 0 ? Math.min(...waits) : undefined;
+    deps.waits(desired.uid, retryAfterMs);
     deps.status.setReasons(desired.uid, results);
     // what stands in the way is told at once; what was done shows as far as the runtime has said so, for a hook may have taken long
     if (failures(results).length > 0) {
@@ -210,14 +217,11 @@ export class PodSync {
       deps.status.set(desired, deps.status.generate(desired, now, { terminal: false }));
     }
 
-    const waits = [nextWaitMs, deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic())].filter(
-      (ms) => ms !== undefined,
-    );
     const error = failures(results).find((r) => r.waitMs === undefined)?.error;
     return {
       terminal: false,
       acted,
-      ...(waits.length > 0 && { retryAfterMs: Math.min(...waits) }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...(error !== undefined && { error: new Error(`${error.reason}: ${error.message}`) }),
     };
   }

@@ -44,6 +44,7 @@ function rig(o: { readonly phase?: PodPhase; readonly desired?: boolean; readonl
     madeOtherwise: () => false,
     endedOtherwise: async () => false,
     renew: () => did.push('renewed'),
+    waits: () => {},
     runtime: {
       syncPod: async () => {
         did.push('synced');

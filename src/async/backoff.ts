@@ -21,12 +21,12 @@ export class Backoff {
   remainingMs(key: string, since: Monotonic): number {
     const entry = this.#entries.get(key);
     if (entry === undefined || this.#expired(key, entry, since)) return 0;
-    return Math.max(0, since + entry.delayMs - this.clock.monotonic());
+    return Math.max(0, since + this.delayMs(key) - this.clock.monotonic());
   }
 
-  /** The delay in force, for messages; 0 when none. */
+  /** The delay in force, for messages; 0 when none. A limit that was lowered holds for the wait that has begun, too. */
   delayMs(key: string): number {
-    return this.#entries.get(key)?.delayMs ?? 0;
+    return Math.min(this.#entries.get(key)?.delayMs ?? 0, this.limits(key).maxMs);
   }
 
   /** One step: the next delay is 10 s, or twice the last. */

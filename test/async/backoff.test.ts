@@ -51,3 +51,14 @@ test('a snapshot restored goes on where it was', () => {
   next.restore(JSON.parse(JSON.stringify(backoff.snapshot())));
   assert.equal(next.remainingMs('a', clock.monotonic()), 20_000);
 });
+
+test('a limit that is lowered holds for the wait that has begun', async () => {
+  const clock = new FakeClock();
+  let maxMs = 300_000;
+  const backoff = new Backoff(clock, () => ({ firstMs: 10_000, maxMs }));
+  for (let i = 0; i < 5; i++) backoff.next('a', clock.monotonic());
+  assert.equal(backoff.remainingMs('a', clock.monotonic()), 160_000);
+  maxMs = 5_000;
+  assert.equal(backoff.delayMs('a'), 5_000);
+  assert.equal(backoff.remainingMs('a', clock.monotonic()), 5_000);
+});

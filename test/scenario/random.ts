@@ -74,7 +74,8 @@ function textOf(name: string, w: Wanted): string {
   const first = `- ${container('first', 1, ['exit=0'])}`;
   const side = `- ${container('side', 1, ['stay'], ['restartPolicy: Always', ...(w.probes ? [probe('startup', name)] : [])])}`;
   const init = { init: [first], sidecar: [side], both: [side, first], jobWithSidecar: [side] }[kind as string] ?? [];
-  const words = isJob(kind) ? ['exit=0', ...(kind === 'onFailure' ? [] : ['once'])] : ['stay', ...stubborn];
+  const asked = w.probes ? ['probed'] : [];
+  const words = isJob(kind) ? ['exit=0', ...(kind === 'onFailure' ? [] : ['once'])] : ['stay', ...stubborn, ...asked];
   return manifest(name, {
     labels: { label: `v${w.label}` },
     lines: [

@@ -16,6 +16,8 @@ type Answer = ReturnType<NonNullable<ProcessBehaviour['exec']>>;
 /** One start of a container. */
 interface Process {
   readonly who: string;
+  /** It has a readiness probe; what is told of a pod leaves probes out. */
+  readonly probed: boolean;
   /** What its readiness probe was answered so far. */
   readonly answers: Set<Health>;
   /** It was told as ready. */
@@ -63,11 +65,10 @@ export class Processes {
 
   /** Ready is told only of what has said so, and once told it stays until the probe says otherwise: an agent's restart is no answer. */
   judgeTold(pod: ToldPod): void {
-    for (const { name, containerID = '', state, ready } of pod.status.containerStatuses ?? []) {
+    for (const { containerID = '', state, ready } of pod.status.containerStatuses ?? []) {
       const process = this.#processes.get(containerID.replace('containerd://', ''));
       if (process === undefined || state.running === undefined) continue;
-      const probed = pod.spec.containers.find((c) => c.name === name)?.readinessProbe !== undefined;
-      if (ready && probed && !process.answers.has('well')) this.fault(`${process.who} is told ready, and was never found ready`);
+      if (ready && process.probed && !process.answers.has('well')) this.fault(`${process.who} is told ready, and was never found ready`);
       if (!ready && process.ready && process.answers.size < 2) this.fault(`${process.who} is told unready, and was always found ready`);
       process.ready ||= ready;
     }
@@ -75,10 +76,11 @@ export class Processes {
 
   #start(name: string, config: ContainerConfig, pod: SandboxConfig): ProcessBehaviour {
     const id = [...this.world.runtime.containers.values()].find((c) => c.config === config)?.id ?? '';
-    const process: Process = { who: `${pod.name}/${name} ${id}`, answers: new Set(), ready: false, stoppedBy: new Set() };
-    this.#processes.set(id, process);
-    this.#judgeStart(name, config, pod, process.who);
     const words = config.command;
+    const who = `${pod.name}/${name} ${id}`;
+    const process: Process = { who, probed: words.includes('probed'), answers: new Set(), ready: false, stoppedBy: new Set() };
+    this.#processes.set(id, process);
+    this.#judgeStart(name, config, pod, who);
     const exit = words.find((w) => w.startsWith('exit='));
     return {
       ...(words.includes('ignore') && { ignoresTerm: true }),
