@@ -32,6 +32,8 @@ const lives = (p: RuntimePod): boolean =>
 
 export class Housekeeping {
   #collecting = false;
+  /** Asked for while the slow part was under way: what ended meanwhile may have been passed by. */
+  #again = false;
 
   constructor(private readonly deps: HousekeepingDeps) {}
 
@@ -53,13 +55,19 @@ export class Housekeeping {
     const known = new Set([...wanted, ...working.keys(), ...orphans.map((p) => p.uid)]);
     deps.retain(known);
     deps.collectBackoff();
+    this.#collect();
+  }
+
+  #collect(): void {
+    this.#again = this.#collecting;
     if (this.#collecting) return;
     this.#collecting = true;
-    deps
+    this.deps
       .collectContainers()
-      .catch(deps.report)
+      .catch(this.deps.report)
       .finally(() => {
         this.#collecting = false;
+        if (this.#again) this.#collect();
       });
   }
 }

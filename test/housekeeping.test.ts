@@ -83,7 +83,7 @@ test('who is wanted or has a worker still is no orphan, and keeps its status', (
   assert.deepEqual(did, ['known u1', 'statuses u1,u2', 'backoff', 'containers']);
 });
 
-test('the slow part goes on beside the loop, never twice at a time, and its failure is reported', async () => {
+test('the slow part goes on beside the loop, never twice at a time, once more when it was asked for meanwhile, and its failure is reported', async () => {
   let end: (e?: Error) => void = () => {};
   let begun = 0;
   const { did, housekeeping } = rig({
@@ -96,11 +96,16 @@ test('the slow part goes on beside the loop, never twice at a time, and its fail
   });
   housekeeping.run();
   housekeeping.run();
+  housekeeping.run();
   assert.equal(begun, 1);
   end(new Error('no luck'));
   await new Promise(setImmediate);
   assert.ok(did.includes('failed Error: no luck'));
-  housekeeping.run();
+  assert.equal(begun, 2, 'what ended meanwhile is not left to the next minute');
+  end();
+  await new Promise(setImmediate);
   assert.equal(begun, 2);
+  housekeeping.run();
+  assert.equal(begun, 3);
   end();
 });

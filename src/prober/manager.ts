@@ -27,6 +27,10 @@ interface Seen {
   /** As it was when this id was first seen. */
   readonly container: Container;
   readonly workers: Map<ProbeType, ProbeWorker>;
+  /** An earlier agent started it. */
+  readonly adopted: boolean;
+  /** Its probes have begun. They wait for the end of its postStart hook. */
+  begun: boolean;
 }
 
 interface ProbedPod {
@@ -34,6 +38,8 @@ interface ProbedPod {
   readonly seen: Map<string, Seen>;
   ending: boolean;
 }
+
+const typesOf = (container: Container): readonly ProbeType[] => probeTypes.filter((type) => probeOf(container, type) !== undefined);
 
 export class ProbeManager {
   #pods = new Map<PodUid, ProbedPod>();
@@ -157,9 +163,10 @@ export class ProbeManager {
       if (before !== undefined && before.id !== record?.id) this.#replaced(pod, container.name, before, record);
       if (record === undefined) continue;
       // what another definition made is about to be replaced: these probes are not meant for it
-      const mayBegin = !isOtherDefinition(record, pod.desired) && this.deps.starting?.(record.id) !== true;
-      const begins = record.state === 'running' && mayBegin;
-      const seen = pod.seen.get(container.name) ?? (begins ? this.#begin(pod, container, record, first) : undefined);
+      const isMeant = record.state === 'running' && !isOtherDefinition(record, pod.desired);
+      const starting = this.deps.starting?.(record.id) === true;
+      const seen = pod.seen.get(container.name) ?? (isMeant ? this.#see(pod, container, record, first && !starting) : undefined);
+      if (seen?.begun === false && record.state === 'running' && !starting) this.#begin(pod, seen);
       for (const worker of seen?.workers.values() ?? []) {
         if (record.state === 'running') worker.wake();
         else worker.rest();
@@ -183,31 +190,38 @@ export class ProbeManager {
     this.#owner.delete(seen.id);
   }
 
-  #begin(pod: ProbedPod, container: Container, record: ContainerStatus, first: boolean): Seen | undefined {
-    const types = probeTypes.filter((type) => probeOf(container, type) !== undefined);
+  /** From now on it is judged by these probes, also when the pod is edited before the first of them is asked. */
+  #see(pod: ProbedPod, container: Container, record: ContainerStatus, first: boolean): Seen | undefined {
+    const types = typesOf(container);
     if (types.length === 0) return undefined;
     const { clock } = this.deps;
-    const now = clock.monotonic();
-    const stored = this.#results.seenAt(record.id);
-    const adopted = stored !== undefined || first;
     // a start in the future is a clock that was wrong: it counts from now
-    const ranMs = stored === undefined && adopted && record.startedAt !== undefined ? Math.max(0, clock.now() - record.startedAt) : 0;
-    const startedAt = stored ?? after(now, -ranMs);
-    this.#results.begin(pod.desired.uid, record.id, startedAt, adopted);
-    const seen: Seen = { id: record.id, container, workers: new Map() };
+    const ranMs = first && record.startedAt !== undefined ? Math.max(0, clock.now() - record.startedAt) : 0;
+    const adopted = first || this.#results.seenAt(record.id) !== undefined;
+    this.#results.begin(pod.desired.uid, record.id, types, after(clock.monotonic(), -ranMs), adopted);
+    const seen: Seen = { id: record.id, container, workers: new Map(), adopted, begun: false };
     pod.seen.set(container.name, seen);
     this.#owner.set(record.id, pod);
-    for (const type of types) {
+    return seen;
+  }
+
+  #begin(pod: ProbedPod, seen: Seen): void {
+    seen.begun = true;
+    const { id, container, adopted } = seen;
+    const now = this.deps.clock.monotonic();
+    // a delay counts from the end of the hook
+    if (!adopted) this.#results.setSeenAt(id, now);
+    const startedAt = this.#results.seenAt(id) ?? now;
+    for (const type of typesOf(container)) {
       const probe = probeOf(container, type);
       if (probe === undefined || (pod.ending && type !== 'readiness')) continue;
       const { periodMs } = timing(probe, 1);
       // probes of all pods at one moment are a burst: after the agent's start they are spread over a period
       const spread = adopted || now - (this.#startedAt ?? now) < periodMs;
       const notBefore = spread ? after(now, this.deps.random() * periodMs) : now;
-      const subject: Subject = { id: record.id, container, type, probe, startedAt, notBefore };
-      seen.workers.set(type, new ProbeWorker(this.#host, subject, firstState(type, this.#results.found(record.id, type))));
+      const subject: Subject = { id, container, type, probe, startedAt, notBefore };
+      seen.workers.set(type, new ProbeWorker(this.#host, subject, firstState(type, this.#results.found(id, type))));
     }
-    return seen;
   }
 
   async #ask(subject: Subject, timeoutMs: number, signal: AbortSignal): Promise<Outcome> {

@@ -20,7 +20,8 @@ export interface ResultsDeps {
 interface Entry {
   readonly uid: PodUid;
   /** When an agent of this boot first saw it run. */
-  readonly seenAt: Monotonic;
+  seenAt: Monotonic;
+  /** Of the probes it has: 'unknown' while one has found nothing yet. The next agent may not know its definition any more. */
   readonly results: { [T in ProbeType]?: ProbeResult };
   /** Its liveness probe has succeeded at least once. */
   answered: boolean;
@@ -54,10 +55,12 @@ export class Results {
     }
   }
 
-  /** A container is seen running; what is known of it stays. */
-  begin(uid: PodUid, id: ContainerId, seenAt: Monotonic, answered: boolean): void {
+  /** A container with these probes is seen running; what is known of it stays. */
+  begin(uid: PodUid, id: ContainerId, types: readonly ProbeType[], seenAt: Monotonic, answered: boolean): void {
     if (this.#entries.has(id)) return;
-    this.#add(id, { uid, seenAt, results: {}, answered });
+    const results: Entry['results'] = {};
+    for (const type of types) results[type] = 'unknown';
+    this.#add(id, { uid, seenAt, results, answered });
     this.#write(uid);
   }
 
@@ -65,13 +68,23 @@ export class Results {
     return this.#entries.get(id)?.seenAt;
   }
 
+  /** Its probes begin later than it ran: at the end of its postStart hook. */
+  setSeenAt(id: ContainerId, seenAt: Monotonic): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.seenAt === seenAt) return;
+    entry.seenAt = seenAt;
+    this.#write(entry.uid);
+  }
+
   /** What was found, or what is taken for known until something is; undefined: nobody has seen this container. */
   get(id: ContainerId, type: ProbeType): ProbeResult | undefined {
     const entry = this.#entries.get(id);
-    return entry === undefined ? undefined : (entry.results[type] ?? initialResult[type]);
+    if (entry === undefined) return undefined;
+    const { [type]: result = 'unknown' } = entry.results;
+    return result === 'unknown' ? initialResult[type] : result;
   }
 
-  /** Only what a probe has found. */
+  /** Only what a probe has found; 'unknown': it has such a probe, which has found nothing yet. */
   found(id: ContainerId, type: ProbeType): ProbeResult | undefined {
     return this.#entries.get(id)?.results[type];
   }

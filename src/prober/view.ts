@@ -30,7 +30,7 @@ export interface ViewInputs {
   /** The container as it was when this id was first seen. */
   readonly seen: (name: string, id: string) => Container | undefined;
   readonly record: (id: string) => ContainerStatus | undefined;
-  /** Only what a probe has found. */
+  /** Only what a probe has found; 'unknown': it has such a probe, which has found nothing yet. */
   readonly found: (id: ContainerId, type: ProbeType) => ProbeResult | undefined;
 }
 

@@ -554,6 +554,36 @@ test('an edit of a probe is followed by the container that replaces the old one,
   assert.deepEqual([bed.prober.view(wanted).started('app', 'c2'), bed.prober.view(wanted).ready('app', 'c2')], [true, true]);
 });
 
+test('a container that is edited before its probes found anything is not ready, after a restart of the agent neither', async () => {
+  const hash = (of: string) => ({ annotations: { 'podsched.dev/container-hash': of } });
+  for (const when of ['asked', 'starting'] as const) {
+    const bed = new Bed();
+    await bed.settled();
+    const probes = { startupProbe: asks('start', { periodSeconds: 1, failureThreshold: 9 }), readinessProbe: asks('ready') };
+    const old = { ...bed.pod('web', probes), containerHashes: { app: '1:old' } };
+    const wanted = { ...bed.pod('web', {}), containerHashes: { app: '1:new' } };
+    bed.answers.start = { exitCode: 1 };
+    if (when === 'starting') bed.starting.add('c1');
+    bed.prober.addPod(old);
+    bed.shows(old, { id: 'c1', ...hash('1:old') });
+    bed.prober.look(old.uid);
+    await bed.clock.advance(500);
+    const shown = () => [bed.prober.view(wanted).started('app', 'c1'), bed.prober.view(wanted).ready('app', 'c1')];
+    assert.deepEqual(shown(), [false, false], when);
+    bed.prober.addPod(wanted);
+    assert.deepEqual(shown(), [false, false], when);
+    await bed.prober.flush();
+    bed.prober.stop();
+    bed.starting.clear();
+    bed.agent();
+    await bed.prober.load();
+    assert.deepEqual(shown(), [false, false], `${when}, next agent`);
+    bed.prober.addPod(wanted);
+    assert.deepEqual(shown(), [false, false], `${when}, next agent, synced`);
+    assert.equal(bed.prober.liveness(id('c1')), 'success', 'what has found nothing kills nothing');
+  }
+});
+
 test('a container without probes that is to get some is not judged by them before it is replaced', async () => {
   const bed = new Bed();
   await bed.settled();
