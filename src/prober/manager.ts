@@ -13,7 +13,6 @@ import type { ProbeResult, ProbeView } from '../container/probes.ts';
 import type { ContainerId, ContainerStatus } from '../container/words.ts';
 import { after, type Monotonic } from '../world/clock.ts';
 import { type AttemptDeps, attempt, type Outcome } from './attempt.ts';
-import { Costs, type ProbeCost } from './cost.ts';
 import type { ProbeManagerDeps } from './deps.ts';
 import { Results } from './results.ts';
 import { Slots } from './slots.ts';
@@ -49,7 +48,6 @@ export class ProbeManager {
   #attempt: AttemptDeps;
   #host: WorkerHost;
   #startedAt: Monotonic | undefined;
-  #costs = new Costs();
 
   constructor(private readonly deps: ProbeManagerDeps) {
     this.#results = new Results(deps);
@@ -130,11 +128,6 @@ export class ProbeManager {
       record: (id) => this.deps.statusOf(desired.uid)?.containers.find((c) => c.id === id),
       found: (id, type) => this.#results.found(id, type),
     });
-  }
-
-  /** Since the agent's start, by type. */
-  get cost(): Readonly<Record<ProbeType, ProbeCost>> {
-    return this.#costs.all;
   }
 
   stop(): void {
@@ -224,13 +217,11 @@ export class ProbeManager {
     }
   }
 
-  async #ask(subject: Subject, timeoutMs: number, signal: AbortSignal): Promise<Outcome> {
+  #ask(subject: Subject, timeoutMs: number, signal: AbortSignal): Promise<Outcome> {
     const pod = this.#owner.get(subject.id)?.desired;
     const ips = pod?.pod.spec.hostNetwork === true ? this.deps.hostIps() : pod && this.deps.statusOf(pod.uid)?.ips;
     const { id, container, probe } = subject;
-    const outcome = await attempt(this.#attempt, { id, container, probe, ip: ips?.[0], timeoutMs }, signal);
-    if (!signal.aborted) this.#costs.add(subject.type, outcome);
-    return outcome;
+    return attempt(this.#attempt, { id, container, probe, ip: ips?.[0], timeoutMs }, signal);
   }
 
   #stored(subject: Subject, result: 'success' | 'failure'): void {

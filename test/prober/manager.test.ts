@@ -640,21 +640,3 @@ test('what stands in the store is checked, and a store that cannot be read or wr
   await bed.prober.flush();
   assert.equal(bed.prober.view(pod).ready('app', 'c1'), true);
 });
-
-test('what probing costs is counted by type', async () => {
-  const bed = new Bed();
-  await bed.settled();
-  const pod = bed.pod('web', {
-    readinessProbe: asks('ready', { periodSeconds: 10 }),
-    livenessProbe: asks('live', { periodSeconds: 10 }),
-  });
-  bed.answers = { ready: { takesMs: 100 }, live: { exitCode: 1, takesMs: 200 } };
-  bed.shows(pod, { id: 'c1' });
-  bed.prober.addPod(pod);
-  await bed.clock.advance(15_000);
-  assert.deepEqual(bed.prober.cost, {
-    readiness: { success: 2, failure: 0, error: 0, totalMs: 200 },
-    liveness: { success: 0, failure: 2, error: 0, totalMs: 400 },
-    startup: { success: 0, failure: 0, error: 0, totalMs: 0 },
-  });
-});
