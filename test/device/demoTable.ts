@@ -55,6 +55,8 @@ export class PodTable {
       if (kind === 'pods') this.#pods.set(key, { ...row, ...podCells(payload) });
       else this.#pods.set(key, { ...row, why: payload === undefined ? '' : `${payload.phase} ${payload.reason ?? ''}`.trim() });
       if (payload === undefined && kind === 'sync') this.#pods.set(key, { ...row, why: '' });
+      // an object beside the pods has nothing more to say when it is gone
+      if (payload === undefined && name.includes(':')) this.#pods.delete(key);
     }
     this.#draw();
   }
