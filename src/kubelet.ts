@@ -309,6 +309,8 @@ export class Kubelet {
     this.config.readFolder().then(
       () => {
         this.#telling.checkReady();
+        // a round that came before could not tell what is nobody's
+        this.#upkeep.soon();
         this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() });
       },
       (e) => this.world.log.warn({ error: describeError(e) }, 'reading the manifests failed'),

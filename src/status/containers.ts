@@ -120,9 +120,10 @@ function toState(
       return { waiting: {} };
     case 'exited': {
       const finishedAt = time(record.finishedAt, told.finishedAt);
-      // only the agent that saw the event knows of a kill for memory, and the file of the last words goes with the pod's folder
+      // only the agent that saw the event knows of a kill for memory; the file of the last words goes with the pod's folder, and who reads
+      // them anew then may find only the log. What an ended container said does not change: once told it stays.
       const reason = told.reason === 'OOMKilled' ? told.reason : record.reason;
-      const message = record.message === '' ? (told.message ?? '') : record.message;
+      const message = told.message ?? record.message;
       return {
         terminated: {
           exitCode: record.exitCode,

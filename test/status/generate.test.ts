@@ -338,3 +338,13 @@ test('fields without effect are a condition of the pod, kept while nobody knows 
   const many = Array.from({ length: 25 }, (_, i) => `spec.x${i}`);
   assert.match(types(generate(desired, runtimePod([]), { ignored: many })) ?? '', /spec\.x19 and 5 more$/);
 });
+
+test('what was told of a container’s last words stays, also when a later agent finds only its log', () => {
+  const desired = desiredPod(simple());
+  const ended = (message: string) => runtimePod([record('c', 'exited', { exitCode: 5, message })]);
+  const words = (s: PodStatus) => s.containerStatuses?.[0]?.state.terminated?.message;
+  const first = generate(desired, ended('chosen'));
+  assert.equal(words(first), 'chosen');
+  assert.equal(words(generate(desired, ended('in the log'), { old: first })), 'chosen');
+  assert.equal(words(generate(desired, ended('late'), { old: generate(desired, ended('')) })), 'late');
+});
