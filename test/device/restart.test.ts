@@ -108,8 +108,7 @@ test('killed and started ten times under load, no quiet pod is touched, and what
     await quietAsBefore(then);
   }
   for (let i = 0; i < busy; i++) drop(pod(`busy-${i}`, { containers: [container('last')] }));
-  // what an ended instance left may stay until the regular round of housekeeping
-  for (let i = 0; i < busy; i++) await agreed(lab, `busy-${i}`, (p) => settled(p) && p.spec.containers[0]?.name === 'last', 150_000);
+  for (let i = 0; i < busy; i++) await agreed(lab, `busy-${i}`, (p) => settled(p) && p.spec.containers[0]?.name === 'last', 60_000);
   const now = await agreed(lab, labelled, (p) => p.metadata.labels?.round === '9' && settled(p));
   assert.deepEqual(footprint(now.shown), footprint(unlabelled.shown), 'ten labels written while it was dead restart nothing');
   assert.deepEqual(lab.witness.offences, []);
