@@ -6,4 +6,4 @@ command -v protoc >/dev/null || { echo "protoc is missing: apt-get install proto
 rm -rf src/cri/gen
 mkdir -p src/cri/gen
 protoc --plugin=node_modules/.bin/protoc-gen-es --es_out=src/cri/gen --es_opt=target=ts,import_extension=ts \
-  --proto_path=src/cri src/cri/cri.proto src/cri/containerd.proto
+  --proto_path=src/cri src/cri/cri.proto src/cri/containerd.proto src/cri/containerd_content.proto src/cri/containerd_images.proto

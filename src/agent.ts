@@ -152,7 +152,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       clock,
       log,
       runtime,
-      images: runtime,
+      images: runtime.images,
       folder,
       stateStore,
       runStore,

@@ -1,11 +1,11 @@
 // pure
 /** Whether a container's image is here: what images/ answers and kuberuntime/ acts on. */
-import type { ImageInfo } from './runtime.ts';
+import type { RunnableImage } from './runtime.ts';
 
 export type EnsureResult =
   | {
       readonly ok: true;
-      readonly image: ImageInfo;
+      readonly image: RunnableImage;
       /** Policy Always and no answer from the registry: the image that is here is used; why it could not be refreshed. */
       readonly stale?: string;
     }

@@ -229,19 +229,86 @@ export interface Streams {
   attachTarget(id: ContainerId, o: StreamOptions): Promise<StreamTarget>;
 }
 
+/** What an image was built for, in Go's words: `linux`, `arm64`, `v8`. */
+export interface ImagePlatform {
+  readonly os: string;
+  readonly architecture: string;
+  readonly variant?: string;
+}
+
 export interface ImageInfo {
   /** What CreateContainer takes: the image id. */
   readonly id: string;
+  /** Its names, complete (`docker.io/library/busybox:1`); an image without one has only an id. */
+  readonly tags: readonly string[];
+  /** Its names by digest: `docker.io/library/busybox@sha256:…`. */
+  readonly digests: readonly string[];
+  /** The runtime itself says that it must stay (the sandbox image). */
+  readonly pinned: boolean;
   /** uid of the image's user when it is numeric. */
   readonly uid?: number;
   readonly username: string;
   /** Bytes on disk, where the runtime tells them. */
   readonly sizeBytes?: number;
+  /** Told by `imageStatus` only, where the runtime says it. */
+  readonly platform?: ImagePlatform;
+}
+
+/** What a container is made of: its image and who runs in it. */
+export type RunnableImage = Pick<ImageInfo, 'id' | 'uid' | 'username'>;
+
+/** What a registry is shown: one of name and password, `auth` (both, in base64), or a token. Never in a log, an event or an error. */
+export interface RegistryAuth {
+  readonly username?: string;
+  readonly password?: string;
+  readonly auth?: string;
+  readonly serverAddress?: string;
+  readonly identityToken?: string;
+  readonly registryToken?: string;
+}
+
+export interface PullOptions {
+  readonly signal?: AbortSignal;
+  /** Left out: nobody in particular. */
+  readonly auth?: RegistryAuth;
+}
+
+/** Where images lie. */
+export interface ImageFilesystem {
+  readonly mountpoint: string;
+  readonly usedBytes: number;
 }
 
 export interface ImageService {
-  /** undefined: not on this node. */
+  listImages(): Promise<readonly ImageInfo[]>;
+  /** undefined: not on this node. By name, id or digest. */
   imageStatus(image: string): Promise<ImageInfo | undefined>;
-  /** The id of the pulled image. */
-  pullImage(image: string, signal?: AbortSignal): Promise<string>;
+  /** The id of the pulled image. An abort ends the pull. */
+  pullImage(image: string, o?: PullOptions): Promise<string>;
+  /** All names of it. Not found is success. */
+  removeImage(image: string): Promise<void>;
+  imageFilesystems(): Promise<readonly ImageFilesystem[]>;
+}
+
+/** A piece of an image that is being written now. */
+export interface Ingest {
+  /** `layer-sha256:…`, `manifest-sha256:…`, `config-sha256:…`. */
+  readonly ref: string;
+  readonly offsetBytes: number;
+  /** 0: not known. */
+  readonly totalBytes: number;
+}
+
+/** containerd's own services behind CRI. Each rejects with `unimplemented` where the runtime is another. */
+export interface ContentStore {
+  /** Everything that is being written now, of all pulls. */
+  ingests(): Promise<readonly Ingest[]>;
+  /** Sets labels of an image by its complete name, and leaves its others as they are; `''` takes a label away. */
+  labelImage(name: string, labels: Readonly<Record<string, string>>): Promise<void>;
+  /** Takes a name away, and when it was the last one also what only that image used: snapshots and content, before this resolves. */
+  dropImage(name: string): Promise<void>;
+  /** Removes a blob, whoever names it. Not found is success. */
+  dropContent(digest: string): Promise<void>;
+  /** The digest an image's name points at; undefined: there is no such image. */
+  target(name: string): Promise<string | undefined>;
 }

@@ -4,7 +4,7 @@
  */
 import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type ChannelOptions, Client, credentials } from '@grpc/grpc-js';
+import { type ChannelOptions, Client, credentials, Metadata } from '@grpc/grpc-js';
 import { RuntimeError } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
 import { toRuntimeError } from './errors.ts';
@@ -59,6 +59,7 @@ export class Channel {
           bytesOf(method.input),
           (bytes) => fromBinary(method.output, bytes),
           create(method.input, request),
+          inNamespace,
           (e, answer) => {
             if (answer !== undefined && e === null) resolve(answer);
             else reject(toRuntimeError(e, method.name));
@@ -98,6 +99,7 @@ export class Channel {
           bytesOf(method.input),
           (bytes: Buffer) => fromBinary(method.output, bytes),
           create(method.input, request),
+          inNamespace,
         );
         call.on('data', (m: MessageShape<O>) => {
           try {
@@ -133,6 +135,10 @@ export class Channel {
     if (this.#retired && this.#pending === 0) this.#client.close();
   }
 }
+
+/** containerd's own services ask for it; CRI has none. */
+const inNamespace = new Metadata();
+inNamespace.set('containerd-namespace', 'k8s.io');
 
 /** One object for all: an abort reason of its own would cost a stack trace per call. */
 const answered = new Error('answered');

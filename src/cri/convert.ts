@@ -7,6 +7,7 @@ import type { PodUid } from '../api/objects.ts';
 import type {
   ContainerConfig,
   ImageInfo,
+  ImagePlatform,
   LinuxResources,
   Mount,
   NamespaceOptions,
@@ -231,10 +232,27 @@ export function containerStatusWord(c: pb.ContainerStatus, sandboxId: SandboxId)
 export function imageWord(i: pb.Image): ImageInfo {
   return {
     id: i.id,
+    tags: i.repoTags,
+    digests: i.repoDigests,
+    pinned: i.pinned,
     username: i.username,
     ...(i.uid === undefined ? {} : { uid: Number(i.uid.value) }),
     ...(i.size === 0n ? {} : { sizeBytes: Number(i.size) }),
   };
+}
+
+/** The platform in what containerd says of an image with `verbose`; undefined where it does not say. */
+export function imagePlatform(info: string | undefined): ImagePlatform | undefined {
+  if (info === undefined) return undefined;
+  try {
+    const { imageSpec } = JSON.parse(info) as { imageSpec?: { os?: unknown; architecture?: unknown; variant?: unknown } };
+    const { os, architecture, variant } = imageSpec ?? {};
+    if (typeof architecture !== 'string' || architecture === '') return undefined;
+    const word: ImagePlatform = { os: typeof os === 'string' && os !== '' ? os : 'linux', architecture };
+    return typeof variant === 'string' && variant !== '' ? { ...word, variant } : word;
+  } catch {
+    return undefined; // it is another runtime's, and says something else
+  }
 }
 
 export const containerState = (s: pb.ContainerState | undefined): ContainerState => containerStates[s ?? -1] ?? 'unknown';

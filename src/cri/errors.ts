@@ -32,3 +32,9 @@ export const plainText = (details: string): string =>
     .replace(/^No connection established\. Last error: (?:Error: )?(.*?)\. Resolution note:.*$/s, '$1')
     .replaceAll(/rpc error: code = \w+ desc = /g, '')
     .trim();
+
+/** An id that was answered; throws for none. */
+export function named(id: string, call: string): string {
+  if (id === '') throw new RuntimeError('unknown', `${call}: the runtime answered without an id`);
+  return id;
+}

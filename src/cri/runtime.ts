@@ -1,5 +1,5 @@
 /**
- * The door to containerd: the Runtime and ImageService ports over CRI v1 on a Unix socket. It owns nothing but the connection and the
+ * The door to containerd: the Runtime port over CRI v1 on a Unix socket. It owns nothing but the connection and the
  * sandbox of each container it has seen (a container's status does not name it). No protobuf gets past this room, every call has a
  * deadline, nothing is tried again here: the caller knows when that makes sense. Mirrors kubelet v1.32 cri-client remote_runtime.go.
  */
@@ -8,8 +8,6 @@ import type { PodUid } from '../api/objects.ts';
 import type {
   ContainerConfig,
   ExecResult,
-  ImageInfo,
-  ImageService,
   Runtime,
   RuntimeCondition,
   RuntimeEvent,
@@ -27,8 +25,10 @@ import { type Clock, systemClock } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import { CriClient } from './client.ts';
 import * as convert from './convert.ts';
+import { named } from './errors.ts';
 import { watchEvents } from './events.ts';
-import { CgroupDriver, ImageService as Images, PodSandboxState, RuntimeService } from './gen/cri_pb.ts';
+import { CgroupDriver, PodSandboxState, RuntimeService } from './gen/cri_pb.ts';
+import { CriImages } from './images.ts';
 import type { Shown } from './settle.ts';
 import { streamTarget } from './streaming.ts';
 
@@ -54,7 +54,9 @@ const timeouts = (t: number) => ({ ask: Math.min(t, 10_000), list: Math.min(t, 3
 const noDeadlineMs = 2 ** 31 - 1;
 const execMarginMs = 2000;
 
-export class CriRuntime implements Runtime, ImageService, Streams {
+export class CriRuntime implements Runtime, Streams {
+  /** Over the same connection. */
+  readonly images: CriImages;
   readonly #client: CriClient;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -66,6 +68,7 @@ export class CriRuntime implements Runtime, ImageService, Streams {
     this.#client = new CriClient(o.endpoint, this.#clock, o.channelOptions);
     this.#log = o.log;
     this.#timeouts = timeouts(o.requestTimeoutMs ?? 120_000);
+    this.images = new CriImages(this.#client, this.#timeouts);
   }
 
   async version(): Promise<RuntimeVersion> {
@@ -203,16 +206,6 @@ export class CriRuntime implements Runtime, ImageService, Streams {
     return watchEvents(deps, onEvent, onReady, signal);
   }
 
-  async imageStatus(image: string): Promise<ImageInfo | undefined> {
-    const answer = await this.#client.call(Images.method.imageStatus, { image: { image } }, this.#timeouts.list);
-    return answer.image === undefined ? undefined : convert.imageWord(answer.image);
-  }
-
-  async pullImage(image: string, signal?: AbortSignal): Promise<string> {
-    const { imageRef } = await this.#client.call(Images.method.pullImage, { image: { image } }, this.#timeouts.pull, signal);
-    return named(imageRef, 'PullImage');
-  }
-
   /** No further calls; the event stream ends by its signal. */
   close(): void {
     this.#client.close();
@@ -258,11 +251,6 @@ async function goneIsFine(call: Promise<unknown>): Promise<void> {
   await call.catch((e) => {
     if (!isNotFound(e)) throw e;
   });
-}
-
-function named(id: string, call: string): string {
-  if (id === '') throw new RuntimeError('unknown', `${call}: the runtime answered without an id`);
-  return id;
 }
 
 /** SystemdCgroup of the default runtime, from the JSON text that containerd 1.x gives in a verbose status. */

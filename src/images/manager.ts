@@ -126,7 +126,7 @@ export class ImageManager {
       }
       this.#event(r, 'Normal', 'Pulling', `Pulling image "${r.container.image}"`);
       try {
-        await images.pullImage(r.image, r.signal);
+        await images.pullImage(r.image, { signal: r.signal });
       } catch (e) {
         if (r.signal.aborted || isAbort(e)) throw r.signal.reason ?? e;
         return this.#failed(r, describeError(e), here);

@@ -17,7 +17,7 @@ import {
 } from '../api/resources.ts';
 import type { Container, EphemeralContainer, Pod } from '../api/v1.ts';
 import { expand } from '../container/expand.ts';
-import type { ContainerConfig, ImageInfo, LinuxResources, Mount, SandboxConfig } from '../container/runtime.ts';
+import type { ContainerConfig, LinuxResources, Mount, RunnableImage, SandboxConfig } from '../container/runtime.ts';
 import type { ContainerId } from '../container/words.ts';
 import { bareDomain, type DnsSettings, podDns } from './dns.ts';
 import { containerEnvironment, type NodeFacts } from './environment.ts';
@@ -98,7 +98,7 @@ export function sandboxConfig(desired: DesiredPod, o: SandboxInputs): SandboxCon
 
 export interface ContainerInputs extends NodeFacts, SeccompSettings {
   readonly attempt: number;
-  readonly image: ImageInfo;
+  readonly image: RunnableImage;
   /** Folders of this machine that the kubelet masks too, see hiddenPaths. */
   readonly thermalThrottlePaths: readonly string[];
   /** Of this machine: `2MB`, `1GB`. */

@@ -3,7 +3,14 @@
 import { dottedSysctl } from '../api/sysctls.ts';
 import type { AppArmorProfile, Container, Pod, SELinuxOptions, SeccompProfile } from '../api/v1.ts';
 import { annotatedProfile, appArmorAnnotation } from '../api/validateSecurity.ts';
-import type { ContainerConfig, ImageInfo, NamespaceOptions, SandboxConfig, SecurityProfile, SeLinuxOptions } from '../container/runtime.ts';
+import type {
+  ContainerConfig,
+  NamespaceOptions,
+  RunnableImage,
+  SandboxConfig,
+  SecurityProfile,
+  SeLinuxOptions,
+} from '../container/runtime.ts';
 import type { ContainerId } from '../container/words.ts';
 
 const maskedByDefault = [
@@ -47,7 +54,7 @@ export interface RunAs {
 }
 
 /** The user of a container: the manifest's, else the image's (a number, else a name), else root. */
-export function runAs(pod: Pod, container: Container, image: ImageInfo): RunAs {
+export function runAs(pod: Pod, container: Container, image: RunnableImage): RunAs {
   const user = container.securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser;
   const group = container.securityContext?.runAsGroup ?? pod.spec.securityContext?.runAsGroup;
   const runAsGroup = group === undefined ? {} : { runAsGroup: group };
@@ -122,7 +129,7 @@ const appArmorProfile = ({ type, localhostProfile }: AppArmorProfile): SecurityP
 });
 
 /** What is wrong with `runAsNonRoot`; undefined when nothing is. `where` names the pod as the kubelet does: `web_default(uid)`. */
-export function nonRootProblem(pod: Pod, container: Container, image: ImageInfo, where: string): string | undefined {
+export function nonRootProblem(pod: Pod, container: Container, image: RunnableImage, where: string): string | undefined {
   if (!(container.securityContext?.runAsNonRoot ?? pod.spec.securityContext?.runAsNonRoot)) return undefined;
   const place = `(pod: "${where}", container: ${container.name})`;
   const user = container.securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser;

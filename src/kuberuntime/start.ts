@@ -3,7 +3,7 @@ import { containerNamed } from '../api/containers.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { isAbort } from '../async/abort.ts';
 import { goDuration } from '../container/goDuration.ts';
-import type { ContainerConfig, ImageInfo } from '../container/runtime.ts';
+import type { ContainerConfig, RunnableImage } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
 import { annotations, type ContainerId } from '../container/words.ts';
 import { describeError } from '../world/log.ts';
@@ -124,7 +124,7 @@ function failed(
   return new StartFailure(reason, message, waitMs);
 }
 
-async function ensureImage(deps: KubeRuntimeDeps, run: SyncRun, spec: Container): Promise<ImageInfo> {
+async function ensureImage(deps: KubeRuntimeDeps, run: SyncRun, spec: Container): Promise<RunnableImage> {
   const ensured = await deps.ensureImage(run.desired, spec, run.signal);
   if (!ensured.ok) throw failed(deps, run, spec.name, ensured.reason, ensured.message, ensured.reason, ensured.waitMs);
   const problem = nonRootProblem(run.desired.pod, spec, ensured.image, podText(run.desired));
@@ -136,7 +136,7 @@ async function create(
   deps: KubeRuntimeDeps,
   run: SyncRun,
   container: Container | EphemeralContainer,
-  image: ImageInfo,
+  image: RunnableImage,
   sandbox: ReadySandbox,
 ): Promise<{ readonly id: ContainerId; readonly config: ContainerConfig }> {
   const { desired, status } = run;

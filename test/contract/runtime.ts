@@ -9,7 +9,8 @@ import { containerConfig, sandboxConfig } from '../fakes/runtimeConfigs.ts';
 import type { ProcessBehaviour } from '../fakes/runtimeRecords.ts';
 
 export interface RuntimeRig {
-  readonly runtime: Runtime & ImageService;
+  readonly runtime: Runtime;
+  readonly images: ImageService;
   /** An image that is here. */
   readonly image: string;
   readonly logDirectory: string;
@@ -66,7 +67,7 @@ export function runtimeContract(name: string, open: () => Promise<RuntimeRig>): 
     before(async () => {
       rig = await open();
       runtime = rig.runtime;
-      imageId = (await runtime.imageStatus(rig.image))?.id ?? '';
+      imageId = (await rig.images.imageStatus(rig.image))?.id ?? '';
     });
     after(async () => {
       for (const s of (await runtime?.listSandboxes()) ?? []) await runtime.removeSandbox(s.id);
@@ -282,16 +283,23 @@ export function runtimeContract(name: string, open: () => Promise<RuntimeRig>): 
 
     test('an image that is here has an id to create with; one that is not is undefined and cannot be pulled or used', async () => {
       assert.match(imageId, /^sha256:[0-9a-f]{64}$/);
-      assert.equal((await runtime.imageStatus(imageId))?.id, imageId);
-      assert.equal(await runtime.imageStatus('localhost/nothing:1'), undefined);
+      assert.equal((await rig.images.imageStatus(imageId))?.id, imageId);
+      assert.equal(await rig.images.imageStatus('localhost/nothing:1'), undefined);
       await assert.rejects(
-        runtime.pullImage('localhost/nothing:1'),
+        rig.images.pullImage('localhost/nothing:1'),
         (e) => e instanceof RuntimeError && /localhost\/nothing:1/.test(e.message),
       );
       const pod = podConfig();
       const sandbox = await runtime.runSandbox(pod, '');
       const wanted = config(pod, 'main', { image: `sha256:${'0'.repeat(64)}` });
       await assert.rejects(runtime.createContainer(sandbox, wanted, pod), code('notFound', /not found/));
+    });
+
+    test('images are listed with their names, and removing one that is not here is done', async () => {
+      const listed = (await rig.images.listImages()).find((i) => i.id === imageId);
+      assert.ok(listed?.tags.includes(rig.image), JSON.stringify(listed?.tags));
+      await rig.images.removeImage('localhost/nothing:1');
+      assert.ok((await rig.images.imageFilesystems()).every((f) => f.usedBytes >= 0 && f.mountpoint !== ''));
     });
 
     test('events tell of a start and an end when the lists show them, to every reader', async () => {

@@ -111,13 +111,13 @@ test('each kind of call has its own deadline, on the monotonic clock', async (t)
     [() => runtime.listSandboxes(), 'listSandboxes', 30],
     [() => runtime.listContainers(), 'listContainers', 30],
     [() => runtime.containerStatus(container), 'containerStatus', 30],
-    [() => runtime.imageStatus('x'), 'imageStatus', 30],
+    [() => runtime.images.imageStatus('x'), 'imageStatus', 30],
     [() => runtime.startContainer(container), 'startContainer', 120],
     [() => runtime.createContainer('s' as SandboxId, containerConfig(pod, 'a'), pod), 'createContainer', 120],
     [() => runtime.removeSandbox('s' as SandboxId), 'removeSandbox', 120],
     [() => runtime.runSandbox(pod, ''), 'runSandbox', 240],
     [() => runtime.stopContainer(container, 30), 'stopContainer', 150],
-    [() => runtime.pullImage('x'), 'pullImage', 7200],
+    [() => runtime.images.pullImage('x'), 'pullImage', 7200],
   ];
   for (const [call, method, seconds] of table) {
     const release = fake.hang(method);
@@ -142,7 +142,7 @@ test('a pull ends when it is no longer wanted', async (t) => {
   await server.start();
   fake.hang('pullImage');
   const stop = new AbortController();
-  const pull = runtime.pullImage('localhost/busybox:1', stop.signal);
+  const pull = runtime.images.pullImage('localhost/busybox:1', { signal: stop.signal });
   setTimeout(() => stop.abort(new Error('the pod is gone')), 30);
   await assert.rejects(pull, /the pod is gone/);
 });

@@ -19,7 +19,7 @@ function fake(): FakeRuntime {
 
 runtimeContract('the fake', async () => {
   const runtime = fake();
-  return { runtime, image: 'localhost/busybox:1', logDirectory: '/var/log/pods', close: async () => runtime.close() };
+  return { runtime, images: runtime, image: 'localhost/busybox:1', logDirectory: '/var/log/pods', close: async () => runtime.close() };
 });
 
 for (const events of ['containerd', 'cri'] as const) {
@@ -36,6 +36,6 @@ for (const events of ['containerd', 'cri'] as const) {
       behind.close();
       rmSync(dir, { recursive: true });
     };
-    return { runtime, image: 'localhost/busybox:1', logDirectory: '/var/log/pods', close };
+    return { runtime, images: runtime.images, image: 'localhost/busybox:1', logDirectory: '/var/log/pods', close };
   });
 }

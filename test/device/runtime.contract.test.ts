@@ -19,7 +19,7 @@ runtimeContract('containerd', async () => {
     runtime.close();
     await bed.stop();
   };
-  return { runtime, image, logDirectory: `${bed.dir}/logs`, close };
+  return { runtime, images: runtime.images, image, logDirectory: `${bed.dir}/logs`, close };
 });
 
 // J2 on the real thing
@@ -32,7 +32,7 @@ test('containerd is absent, then killed ten times: the next call works, events f
     await bed.startContainerd();
     await runtime.version();
     const pod = sandboxConfig('web', { logDirectory: `${bed.dir}/logs` });
-    await until('the image is here', 10_000, async () => (await runtime.imageStatus(image).catch(() => undefined)) !== undefined);
+    await until('the image is here', 10_000, async () => (await runtime.images.imageStatus(image).catch(() => undefined)) !== undefined);
     const sandbox = await runtime.runSandbox(pod, '');
     const id = await runtime.createContainer(sandbox, containerConfig(pod, 'main', { image }), pod);
     await runtime.startContainer(id);

@@ -182,8 +182,19 @@ export const containerStatus = (c: ContainerStatus) => ({
   mounts: c.mounts.map((m) => ({ ...m })),
 });
 
+export const imageMessage = (i: ImageInfo) => ({
+  id: i.id,
+  username: i.username,
+  repoTags: [...i.tags],
+  repoDigests: [...i.digests],
+  pinned: i.pinned,
+  ...(i.sizeBytes === undefined ? {} : { size: BigInt(i.sizeBytes) }),
+  ...(i.uid === undefined ? {} : { uid: { value: BigInt(i.uid) } }),
+});
+
+/** With containerd's verbose words. */
 export const image = (i: ImageInfo | undefined) =>
-  i === undefined ? {} : { image: { id: i.id, username: i.username, ...(i.uid === undefined ? {} : { uid: { value: BigInt(i.uid) } }) } };
+  i === undefined ? {} : { image: imageMessage(i), ...(i.platform && { info: { info: JSON.stringify({ imageSpec: i.platform }) } }) };
 
 /** The part of containerd 1.x's configuration that says which cgroup driver it uses. */
 export const verboseConfig = (driver: 'cgroupfs' | 'systemd' | undefined): string =>

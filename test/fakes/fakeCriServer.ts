@@ -128,6 +128,17 @@ export class FakeCriServer {
   #imageHandlers(): Record<string, Handler> {
     const r = this.o.runtime;
     return {
+      listImages: async () => ({ images: (await r.listImages()).map(wire.imageMessage) }),
+      removeImage: async (q: pb.RemoveImageRequest) => {
+        await r.removeImage(q.image?.image ?? '');
+        return {};
+      },
+      imageFsInfo: async () => ({
+        imageFilesystems: (await r.imageFilesystems()).map((f) => ({
+          fsId: { mountpoint: f.mountpoint },
+          usedBytes: { value: BigInt(f.usedBytes) },
+        })),
+      }),
       imageStatus: async (q: pb.ImageStatusRequest) => wire.image(await r.imageStatus(q.image?.image ?? '')),
       pullImage: async (q: pb.PullImageRequest) => ({ imageRef: await r.pullImage(q.image?.image ?? '') }),
     };

@@ -3,8 +3,11 @@
  */
 import {
   type ContainerConfig,
+  type ContentStore,
+  type ImageFilesystem,
   type ImageInfo,
   type ImageService,
+  type Ingest,
   type Runtime,
   type RuntimeCondition,
   RuntimeError,
@@ -18,7 +21,7 @@ import type { Clock } from '../../src/world/clock.ts';
 import { Faults } from './faults.ts';
 import { type FakeContainer, type FakeImage, type FakeSandbox, imageId, type ProcessBehaviour } from './runtimeRecords.ts';
 
-export type FakeMethod = keyof Runtime | keyof ImageService;
+export type FakeMethod = keyof Runtime | keyof ImageService | keyof ContentStore;
 
 interface EventReader {
   readonly onEvent: (e: RuntimeEvent) => void;
@@ -35,6 +38,9 @@ export class FakeMachine {
   driver: 'cgroupfs' | 'systemd' | undefined = 'cgroupfs';
   runtimeVersion: RuntimeVersion = { runtimeName: 'containerd', runtimeVersion: '1.7.24' };
   runtimeHandlers: readonly RuntimeHandler[] = [];
+  filesystems: readonly ImageFilesystem[] = [{ mountpoint: '/', usedBytes: 0 }];
+  /** What pulls are writing just now. */
+  writing: readonly Ingest[] = [];
   eventsImplemented = true;
   protected eventReaders = new Set<EventReader>();
   #loseEvents = 0;
@@ -196,9 +202,15 @@ export class FakeMachine {
     for (const [name, image] of this.images) {
       const id = image.id ?? imageId(name);
       if (image.state !== 'present' || (name !== nameOrId && id !== nameOrId)) continue;
-      return { id, username: image.username ?? '', ...(image.uid === undefined ? {} : { uid: image.uid }) };
+      return this.imageInfo(name);
     }
     return undefined;
+  }
+
+  protected imageInfo(name: string): ImageInfo {
+    const { id = imageId(name), username = '', uid, sizeBytes, platform, pinned = false } = this.images.get(name) ?? {};
+    const optional = { ...(uid !== undefined && { uid }), ...(sizeBytes !== undefined && { sizeBytes }), ...(platform && { platform }) };
+    return { id, tags: [name], digests: [], pinned, username, ...optional };
   }
 
   protected end(c: FakeContainer, exitCode: number, tell = true): void {

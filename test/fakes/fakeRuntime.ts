@@ -5,9 +5,13 @@
 import type { PodUid } from '../../src/api/objects.ts';
 import {
   type ContainerConfig,
+  type ContentStore,
   type ExecResult,
+  type ImageFilesystem,
   type ImageInfo,
   type ImageService,
+  type Ingest,
+  type PullOptions,
   type Runtime,
   type RuntimeCondition,
   RuntimeError,
@@ -32,7 +36,7 @@ import {
   startViolations,
 } from './runtimeRecords.ts';
 
-export class FakeRuntime extends FakeMachine implements Runtime, ImageService {
+export class FakeRuntime extends FakeMachine implements Runtime, ImageService, ContentStore {
   version(): Promise<RuntimeVersion> {
     return this.#call('version', [], () => this.runtimeVersion);
   }
@@ -243,11 +247,53 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService {
     });
   }
 
+  listImages(): Promise<readonly ImageInfo[]> {
+    return this.#call('listImages', [], () => [...this.images].flatMap(([name, i]) => (i.state === 'present' ? this.imageInfo(name) : [])));
+  }
+
+  removeImage(image: string): Promise<void> {
+    return this.#call('removeImage', [image], () => this.#unname(image));
+  }
+
+  imageFilesystems(): Promise<readonly ImageFilesystem[]> {
+    return this.#call('imageFilesystems', [], () => this.filesystems);
+  }
+
+  ingests(): Promise<readonly Ingest[]> {
+    return this.#call('ingests', [], () => this.writing);
+  }
+
+  target(name: string): Promise<string | undefined> {
+    return this.#call('target', [name], () => this.presentImage(name)?.id);
+  }
+
+  labelImage(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
+    return this.#call('labelImage', [name, labels], () => {
+      if (this.presentImage(name) === undefined) throw new RuntimeError('notFound', `image "${name}": not found`);
+    });
+  }
+
+  dropImage(name: string): Promise<void> {
+    return this.#call('dropImage', [name], () => this.#unname(name));
+  }
+
+  dropContent(digest: string): Promise<void> {
+    return this.#call('dropContent', [digest], () => undefined);
+  }
+
+  /** It can be pulled again. */
+  #unname(nameOrId: string): void {
+    for (const [name, image] of this.images) {
+      if (image.state === 'present' && (name === nameOrId || (image.id ?? imageId(name)) === nameOrId))
+        this.images.set(name, { ...image, state: 'pullable' });
+    }
+  }
+
   imageStatus(image: string): Promise<ImageInfo | undefined> {
     return this.#call('imageStatus', [image], () => this.presentImage(image));
   }
 
-  pullImage(image: string, signal?: AbortSignal): Promise<string> {
+  pullImage(image: string, { signal }: PullOptions = {}): Promise<string> {
     return this.#call('pullImage', [image], async () => {
       const known = this.images.get(image);
       const failed = `failed to pull and unpack image "${image}"`;

@@ -1,6 +1,6 @@
 /** What a FakeRuntime remembers, its words for the port, and what it watches for. */
 import type { PodUid } from '../../src/api/objects.ts';
-import type { ContainerConfig, SandboxConfig } from '../../src/container/runtime.ts';
+import type { ContainerConfig, ImagePlatform, SandboxConfig } from '../../src/container/runtime.ts';
 import type {
   Container,
   ContainerId,
@@ -35,6 +35,9 @@ export interface FakeImage {
   readonly id?: string;
   readonly uid?: number;
   readonly username?: string;
+  readonly sizeBytes?: number;
+  readonly platform?: ImagePlatform;
+  readonly pinned?: boolean;
   /** What PullImage rejects with while failing. */
   readonly error?: Error;
   readonly pullMs?: number;
