@@ -8,9 +8,10 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { cpus, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { hostSockets } from './admission/hostSockets.ts';
+import { buildAgentImages } from './agentImages.ts';
 import { readNode } from './agentNode.ts';
 import type { PodschedConfiguration } from './api/configuration.ts';
-import type { PodUid } from './api/objects.ts';
+import { keyText, type PodUid } from './api/objects.ts';
 import { expirySeconds, maxRetainedBytes } from './api/topics.ts';
 import { MqttBroker } from './broker/client.ts';
 import { type EmbeddedBroker, startEmbedded } from './broker/embedded.ts';
@@ -20,6 +21,7 @@ import { isNotFound } from './container/runtime.ts';
 import type { ContainerId } from './container/words.ts';
 import { checkHealth } from './cri/health.ts';
 import { CriRuntime } from './cri/runtime.ts';
+import { systemGateFacts } from './gates/facts.ts';
 import { Kubelet } from './kubelet.ts';
 import { podDns } from './kuberuntime/dns.ts';
 import { lastWords } from './kuberuntime/lastWords.ts';
@@ -31,7 +33,10 @@ import { loadIdentity } from './node/identity.ts';
 import { nodeObject } from './node/info.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
 import { addEphemeral } from './operations/debug.ts';
+import { holdPod } from './operations/hold.ts';
+import { imagesView } from './operations/images.ts';
 import { openLogs } from './operations/logs.ts';
+import { listObjects } from './operations/objects.ts';
 import { openStream } from './operations/stream.ts';
 import { startServer } from './server/server.ts';
 import { FileStore } from './store/fileStore.ts';
@@ -131,7 +136,12 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     dnsOf: ({ pod }) => podDns(pod, { hostDns: hostDns(), clusterDns: config.clusterDNS, clusterDomain: config.clusterDomain }).dns,
     hostsFile: '/etc/hosts',
     clusterDomain: config.clusterDomain,
+    nodeCpus: cpus().length,
+    nodeStorageBytes: node.storageBytes,
+    objects: (kind, namespace, name, source) => kubelet.config.objectFor(keyText({ kind, namespace, name }), source),
     recursiveReadOnly: (handler) => kubelet.recursiveReadOnly(handler),
+    checkPath: (desired, path) => kubelet.gates.checkPath(desired, path),
+    runtimeVersion: () => ({ name: kubelet.runtimeState.runtimeName(), version: kubelet.runtimeState.runtimeVersion() }),
     seLinux: () => existsSync('/sys/fs/selinux/enforce'),
     lives: async (uid) =>
       (await runtime.listSandboxes(uid)).some((s) => s.state === 'ready') ||
@@ -146,20 +156,32 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     maxFiles: () => config.containerLogMaxFiles,
     containers: () => kubelet.containers(),
   });
+  const images = buildAgentImages({
+    ...{ clock, log, runtime, stateStore },
+    stateDir: config.stateDir,
+    runDir: config.runDir,
+    configDir: config.staticPodPath,
+    runtimeEndpoint: config.containerRuntimeEndpoint,
+    event: (type, reason, message) =>
+      kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, type, reason, message),
+    conditionsChanged: () => tellInfo(),
+    imported: () => kubelet.wakeAll(),
+  });
   const folder = new FsFolderReader(config.staticPodPath, { clock, pollMs: () => config.fileCheckFrequency });
   const kubelet = new Kubelet(
     {
       clock,
       log,
       runtime,
-      images: runtime.images,
+      ...images.world,
       folder,
       stateStore,
       runStore,
       logFolders: fsLogFolders(config.podLogsDir),
       volumes,
+      gates: systemGateFacts(clock, systemMounter.mountPoints),
       grpcCheck: (check) => checkHealth(clock, check),
-      lastWords,
+      lastWords: (status) => lastWords(status, node.pageBytes),
       podNews: () => logRotation.look(),
       broker: {
         tell: (topic, payload, { expirySeconds }) => session.tell(topic, payload, { qos: 1, expirySeconds }),
@@ -193,6 +215,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       syncFrequencyMs: () => config.syncFrequency,
       maxContainerRestartMs: config['crashLoopBackOff.maxContainerRestartPeriod'],
       serializeImagePulls: config.serializeImagePulls,
+      maxParallelImagePulls: config.maxParallelImagePulls,
       strict: () => config.strict,
       allowedUnsafeSysctls: config.allowedUnsafeSysctls,
       clusterDns: config.clusterDNS,
@@ -201,6 +224,11 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       seccompFolder: join(config.stateDir, 'seccomp'),
       probeScale: config.probeScale,
       nodeValues: node.values,
+      imageGc: () => ({
+        highPercent: config.imageGCHighThresholdPercent,
+        lowPercent: config.imageGCLowThresholdPercent,
+        minimumAgeMs: config.imageMinimumGCAge,
+      }),
     },
   );
 
@@ -210,6 +238,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     const down = runtimeState.down();
     const network = down === undefined ? runtimeState.networkError() : undefined;
     const { fault, degraded, insecure } = kubelet.config.view().folder;
+    const filling = kubelet.images.gc.condition();
     return [
       // not asked yet is no news: it would come and go at each start
       ...(down === undefined || !runtimeState.asked ? [] : [bad('RuntimeDown', 'RuntimeDown', down)]),
@@ -217,6 +246,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       ...(fault === undefined ? [] : [bad('ManifestFolderUnreadable', 'SourceUnreadable', fault)]),
       ...(degraded === undefined ? [] : [bad('WatchDegraded', 'WatchDegraded', degraded)]),
       ...(insecure === undefined ? [] : [bad('InsecurePermissions', 'InsecurePermissions', insecure)]),
+      ...(filling === undefined ? [] : [bad(filling.type, filling.reason, filling.message)]),
+      ...images.conditions().map((c) => bad(c.type, c.type, c.message)),
       ...[...identity.conditions(), ...session.conditions()].map((c) => bad(c.type, c.reason, c.message)),
       ...startConditions,
     ];
@@ -235,11 +266,12 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       runtimeVersion: runtimeState.runtimeVersion() === '' ? '' : `${runtimeState.runtimeName()}://${runtimeState.runtimeVersion()}`,
       addresses: hostIps(),
       conditions: conditions(),
+      ...(node.pageBytes !== undefined && { pageBytes: node.pageBytes }),
     });
     const text = JSON.stringify(info);
     if (text === toldInfo) return;
     toldInfo = text;
-    const annotations = { 'podsched.dev/boot': String(identity.boot()), 'podsched.dev/seq': String(seq()) };
+    const annotations = { ...info.metadata.annotations, 'podsched.dev/boot': String(identity.boot()), 'podsched.dev/seq': String(seq()) };
     const payload = JSON.stringify({ ...info, metadata: { ...info.metadata, annotations } });
     session.tell(session.topics.info, payload, { qos: 1, expirySeconds: expirySeconds.info });
   };
@@ -279,13 +311,23 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
         desired: (uid) => kubelet.pods.get(uid),
         add: (uid, container) => kubelet.podSide.addEphemeral(uid, container),
       }),
+    hold: (request) =>
+      holdPod(request, {
+        isWanted: (key) => kubelet.config.wanted(key) !== undefined,
+        hold: (key) => kubelet.updates.hold(key),
+        release: (key) => kubelet.updates.release(key),
+      }),
+    objects: () => listObjects(kubelet.config.view(), (key) => kubelet.config.object(key), kubelet.pods.list()),
+    images: imagesView({ gc: kubelet.images.gc, puller: kubelet.images.manager, importer: images.preload }),
     configuration: () => config,
   };
 
   // without a broker nobody remembers a greater number
   if (servers.length === 0) await identity.adoptBoot(undefined);
   const running = session.run(stop.signal);
+  await images.preload.load(); // what is pinned is known before anything may go
   await kubelet.start();
+  await images.preload.run(stop.signal);
   const rotating = logRotation.run(stop.signal);
   tellInfo();
 

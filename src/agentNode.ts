@@ -4,7 +4,7 @@ import { arch, cpus, totalmem } from 'node:os';
 import type { NodeFacts } from './admission/admit.ts';
 import type { NodeValues } from './api/nodeValues.ts';
 import { hugepageSizes } from './kuberuntime/hugepages.ts';
-import { readHardware, readModel } from './node/hardware.ts';
+import { readHardware, readModel, readPageBytes } from './node/hardware.ts';
 import { hugepages } from './node/hugepages.ts';
 import { nodeLabels } from './node/labels.ts';
 
@@ -22,6 +22,8 @@ export interface AgentNode {
   /** Sizes of huge pages that the kernel knows, as cgroups name them. */
   readonly hugepageSizes: readonly string[];
   readonly countsSwap: boolean;
+  /** Of one page of memory; undefined: the kernel does not say. */
+  readonly pageBytes: number | undefined;
   readonly facts: () => Omit<NodeFacts, 'hostPortsInUse'>;
   readonly values: () => NodeValues;
   /** Bytes of the file system that pods write to; 0 when it cannot be asked. */
@@ -32,7 +34,7 @@ const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: '
 
 export async function readNode({ nodeName, maxPods, podLogsDir, labels }: NodeSettings): Promise<AgentNode> {
   const roots = { proc: '/proc', sys: '/sys' };
-  const [{ serial }, model] = await Promise.all([readHardware(roots), readModel(roots)]);
+  const [{ serial }, model, pageBytes] = await Promise.all([readHardware(roots), readModel(roots), readPageBytes(roots)]);
   const architecture = architectures[arch()] ?? arch();
   const storageBytes = () => bytesOf(podLogsDir);
   const ephemeralBytes = storageBytes();
@@ -47,6 +49,7 @@ export async function readNode({ nodeName, maxPods, podLogsDir, labels }: NodeSe
   const all = () => nodeLabels({ name: nodeName, os: 'linux', arch: architecture, configured: labels() });
   return {
     architecture,
+    pageBytes,
     hugepageSizes: hugepageSizes(foldersIn(`${roots.sys}/kernel/mm/hugepages`)),
     countsSwap: existsSync('/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes'),
     facts: () => ({ name: nodeName, labels: all(), os: 'linux', allocatable, appArmor }),

@@ -8,38 +8,38 @@ import { keyText, type PodUid } from './api/objects.ts';
 import { usersOf } from './api/references.ts';
 import type { PodStatus } from './api/status.ts';
 import { Mailbox } from './async/mailbox.ts';
-import { Config } from './config/manager.ts';
+import type { Config } from './config/manager.ts';
 import { ignoredPaths } from './config/view.ts';
-import { PodCache } from './container/cache.ts';
-import { labels } from './container/words.ts';
+import type { PodCache } from './container/cache.ts';
 import { Instances } from './instances.ts';
-import { buildAdmission, mayLive } from './kubeletAdmission.ts';
+import { buildAdmission } from './kubeletAdmission.ts';
+import { buildGates } from './kubeletGates.ts';
+import { ImageSide } from './kubeletImages.ts';
+import { PlegSide } from './kubeletPleg.ts';
 import { PodSide } from './kubeletPods.ts';
 import { RuntimeSide } from './kubeletRuntime.ts';
 import { StatusSide } from './kubeletStatus.ts';
-import { buildPodSync } from './kubeletSteps.ts';
+import { buildPodSync, buildWorkers } from './kubeletSteps.ts';
 import { TellSide } from './kubeletTelling.ts';
+import { buildConfig, buildUpdates, type UpdateParts } from './kubeletUpdates.ts';
 import { Upkeep } from './kubeletUpkeep.ts';
-import { configWorld, type KubeletSettings, type KubeletWorld } from './kubeletWorld.ts';
+import { type KubeletSettings, type KubeletWorld, ownedBy } from './kubeletWorld.ts';
 import type { ObjectLookup } from './kuberuntime/envObjects.ts';
 import type { LoggedContainer } from './kuberuntime/logFolder.ts';
 import { RuntimeState } from './node/runtimeState.ts';
-import { adoptableUid, predecessorsOf } from './pleg/adoption.ts';
-import { followEvents } from './pleg/follow.ts';
-import { Pleg } from './pleg/pleg.ts';
+import type { Pleg } from './pleg/pleg.ts';
 import { Completions } from './pod/completions.ts';
-import { instanceState } from './pod/instanceState.ts';
 import { PodManager } from './pod/manager.ts';
-import { PodWorkers, type SyncOutcome } from './pod/workers.ts';
+import type { PodWorkers, SyncOutcome } from './pod/workers.ts';
 import type { PodSync } from './podsync.ts';
 import type { EventRecorder } from './status/events.ts';
 import { rejectedPodStatus } from './status/generate.ts';
 import type { StatusManager } from './status/manager.ts';
 import { type SyncEvent, SyncLoop } from './syncloop.ts';
+import type { Updates } from './updates/manager.ts';
 import { toRfc3339 } from './world/clock.ts';
 import { describeError } from './world/log.ts';
 
-const inspectTimeoutMs = 30_000;
 const stopMs = 3_000;
 
 export class Kubelet {
@@ -52,9 +52,13 @@ export class Kubelet {
   readonly pods = new PodManager();
   readonly podSide: PodSide;
   readonly admission: Admission;
+  readonly gates: ReturnType<typeof buildGates>;
+  readonly updates: Updates;
+  readonly images: ImageSide;
 
   #instances: Instances;
   #mailbox = new Mailbox<SyncEvent>();
+  #ears: PlegSide;
   #cache: PodCache;
   #completions: Completions;
   #runtime: RuntimeSide;
@@ -71,6 +75,8 @@ export class Kubelet {
     private readonly settings: KubeletSettings,
   ) {
     const { clock, log, runtime } = world;
+    const mine = ownedBy(settings);
+    const wake = (uids: readonly PodUid[]) => this.#mailbox.push({ from: 'sync', uids });
     this.#instances = new Instances(clock, this.pods);
     this.podSide = new PodSide(world, settings, {
       statusOf: (uid) => this.#cache.get(uid),
@@ -79,7 +85,7 @@ export class Kubelet {
       changed: (uid) => this.#probed(uid),
       added: (uid) => {
         for (const pod of this.pods.list()) if (pod.uid === uid) this.#setDesired(pod);
-        this.#mailbox.push({ from: 'sync', uids: [uid] });
+        wake([uid]);
       },
       known: () => this.#instances.list(),
     });
@@ -89,60 +95,69 @@ export class Kubelet {
       objects: this.#objects,
       ignored: ({ key, source }) => ignoredPaths(this.config.view(), key, source),
       recursiveReadOnly: (handler) => this.recursiveReadOnly(handler),
+      staleImages: (uid) => this.images.manager.stale(uid),
       runtimeName: () => this.runtimeState.runtimeName(),
     });
     this.status = this.#status.manager;
     this.events = this.#status.events;
     this.#completions = new Completions({ log, store: world.stateStore });
     this.runtimeState = new RuntimeState({ clock, log, runtime, changed: (up) => this.#runtimeChanged(up) });
-    this.#cache = new PodCache({ clock, onWait: (uid) => this.pleg.look(uid) });
-    this.pleg = new Pleg({
-      clock,
-      log,
-      runtime,
-      cache: this.#cache,
-      mine: this.#mine,
+    this.#ears = new PlegSide(world, {
+      mine,
       emit: (event) => {
         this.#mailbox.push({ from: 'pleg', event });
         this.podSide.look(event.uid);
         this.#podSync.news(event.uid);
       },
-      lastWords: world.lastWords,
-      inspectTimeoutMs,
       firstListed: () => this.#firstListed(),
-      listFailed: () => this.#suspect(false),
+      suspect: (flows) => this.#suspect(flows),
     });
-    this.admission = buildAdmission(world, {
+    this.#cache = this.#ears.cache;
+    this.pleg = this.#ears.pleg;
+    const { pods } = this;
+    const parts: UpdateParts = {
+      pods,
       config: () => this.config,
+      admission: () => this.admission,
       pleg: () => this.pleg,
       workers: () => this.workers,
-      pods: this.pods,
-      instances: this.#instances,
       completions: () => this.#completions,
+      runtime: () => this.#runtime,
+      images: () => this.images.manager,
       status: () => this.status,
+      telling: () => this.#status,
+      statusOf: (uid) => this.#cache.get(uid),
+    };
+    this.admission = buildAdmission(world, {
+      ...parts,
+      instances: this.#instances,
       reject: (pod, reason, message) => this.#reject(pod, reason, message),
     });
-    this.config = new Config({
-      ...configWorld(world, settings),
-      instanceState: (uid) =>
-        instanceState(this.pods.get(uid), this.#cache.get(uid), {
-          worker: this.workers.state(uid),
-          completed: this.#completions.has(this.pods.get(uid)),
-        }),
-      runtimeUid: (key, podHash) => (this.pleg.listed() ? adoptableUid(this.pleg.pods(), key, podHash) : 'unknown'),
-      judgeEdits: (edits) => this.admission.judgeEdits(edits),
+    this.updates = buildUpdates(world, parts);
+    this.config = buildConfig(world, settings, parts, this.updates, {
       emit: (update) => this.#mailbox.push({ from: 'config', update }),
       changed: (keys) => {
         this.#telling.mark(keys);
         const users = usersOf(keys, this.pods.list());
-        if (users.length > 0) this.#mailbox.push({ from: 'sync', uids: users });
+        if (users.length > 0) wake(users);
         this.#telling.markFiles();
         world.conditionsChanged();
         this.#telling.checkReady();
       },
-      event: ({ type, reason, message, object }) => this.events.event(object, type, reason, message),
+    });
+    this.images = new ImageSide(world, settings, {
+      config: () => this.config,
+      instances: this.#instances,
+      events: this.events,
+      event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
+      objects: this.#objects,
+      desired: (uid) => this.pods.get(uid),
+      staleChanged: (uid) => wake([uid]),
+      mine,
+      settled: () => this.#upkeep.settled(),
     });
     this.#runtime = new RuntimeSide(world, settings, {
+      images: this.images,
       event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
       exitSeenAt: (id) => this.pleg.exitSeenAt(id),
       acted: (uid, id) => this.pleg.expectEvent(id, uid),
@@ -151,9 +166,11 @@ export class Kubelet {
       startup: (id) => this.podSide.probes.startup(id),
       postStartEnded: (uid) => this.podSide.probes.look(uid),
       objects: this.#objects,
-      mine: this.#mine,
+      mine,
     });
+    this.gates = buildGates(world, { pods: this.pods, status: this.#status, wake });
     this.#podSync = buildPodSync(world, {
+      gates: this.gates,
       status: this.#status,
       setStatus: (desired, status, ending) => this.#setStatus(desired, status, ending),
       completions: this.#completions,
@@ -165,26 +182,15 @@ export class Kubelet {
       waits: (uid, ms) => this.#instances.waits(uid, ms),
       desired: (uid) => this.pods.get(uid),
     });
-    this.workers = new PodWorkers({
-      clock,
-      log,
+    this.workers = buildWorkers(world, settings, {
+      status: this.#status,
       cache: this.#cache,
+      pleg: this.pleg,
+      podSync: this.#podSync,
       syncPod: (desired, status, signal) => this.#syncPod(desired, status, signal),
-      syncTerminatingPod: (desired, status, kill, signal) => this.#podSync.syncTerminatingPod(desired, status, kill, signal),
-      syncTerminatingRuntimePod: (pod) => this.#podSync.syncTerminatingRuntimePod(pod),
-      syncTerminatedPod: async (desired, status) => {
-        const outcome = await this.#podSync.syncTerminatedPod(desired, status);
-        this.admission.again(); // what it had is free, also when it is still wanted
-        return outcome;
-      },
+      ended: () => this.admission.again(),
       effectivePod: (uid) => this.pods.get(uid),
-      unreadable: (desired, error) =>
-        this.#status.event(desired, undefined, 'Warning', 'FailedSync', `error determining status: ${describeError(error)}`),
       onFinished: (uid) => this.#mailbox.push({ from: 'finished', uid }),
-      random: world.random,
-      syncFrequencyMs: settings.syncFrequencyMs,
-      predecessors: (desired) => (this.pleg.listed() ? predecessorsOf(this.pleg.pods(), desired) : 'unknown'),
-      mayLive: (uid) => mayLive(this.pleg, uid, this.status.get(uid)),
     });
     this.#upkeep = new Upkeep(world, {
       config: this.config,
@@ -195,9 +201,11 @@ export class Kubelet {
       isAdmitted: (uid) => this.admission.isAdmitted(uid),
       completions: this.#completions,
       runtime: this.#runtime,
+      imageGc: this.images.gc,
       retain: (known) => {
         this.status.removeOrphans(known);
         this.podSide.retain(known);
+        this.gates.retain(known);
       },
       due: () => this.#mailbox.push({ from: 'housekeeping' }),
     });
@@ -243,17 +251,11 @@ export class Kubelet {
   /** Reads what is stored, then runs everything until `stop`. Resolves when the loop runs. */
   async start(): Promise<void> {
     const { signal } = this.#stop;
-    const { clock, log, runtime } = this.world;
-    await Promise.all([this.#status.load(), this.#completions.load(), this.#runtime.load(), this.podSide.load()]);
+    const stored = [this.#status, this.#completions, this.#runtime, this.podSide, this.gates, this.updates, this.images];
+    await Promise.all(stored.map((part) => part.load()));
     await this.config.load();
     this.#telling.mark(this.#instances.keys());
-    this.#running = [
-      this.#loop.run(this.#mailbox, signal),
-      this.pleg.run(signal),
-      this.runtimeState.run(signal),
-      followEvents({ clock, log, runtime, pleg: this.pleg, changed: (flows) => this.#suspect(flows) }, signal),
-      this.config.run(signal),
-    ];
+    this.#running = [this.#loop.run(this.#mailbox, signal), this.#ears.run(signal), this.runtimeState.run(signal), this.config.run(signal)];
     this.#upkeep.start();
   }
 
@@ -262,12 +264,20 @@ export class Kubelet {
     this.#stop.abort();
     this.#upkeep.stop();
     this.admission.stop();
+    this.updates.stop();
+    this.images.manager.stop();
+    this.#ears.stop();
     this.#podSync.stop();
     const over = new AbortController();
     const patience = this.world.clock.sleep(stopMs, over.signal).catch(() => {}); // all ended in time
     await Promise.race([Promise.all([this.workers.stop(), Promise.allSettled(this.#running)]), patience]);
     over.abort();
-    await Promise.all([this.#status.stop(), this.podSide.stop()]);
+    await Promise.all([this.#status.stop(), this.podSide.stop(), this.gates.flush()]);
+  }
+
+  /** What any pod waits for may be here: each is looked at. */
+  wakeAll(): void {
+    this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() });
   }
 
   /** All containers of our pods that the runtime has, as it last showed them. */
@@ -284,11 +294,6 @@ export class Kubelet {
 
   readonly #objects: ObjectLookup = (kind, namespace, name, source) => this.config.objectFor(keyText({ kind, namespace, name }), source);
 
-  readonly #mine = (l: Readonly<Record<string, string>>): boolean => {
-    const owner = l[labels.managed];
-    return owner !== undefined && (owner === this.settings.nodeName || this.settings.formerNames.includes(owner));
-  };
-
   /** The event stream says what a call has not said yet: ask the runtime now. */
   #suspect(flows: boolean): void {
     if (flows !== (this.runtimeState.down() === undefined)) this.runtimeState.suspect();
@@ -299,19 +304,22 @@ export class Kubelet {
     this.#telling.markAll();
     world.conditionsChanged();
     if (!up) return;
+    void world.archives?.runtimeUp(this.#stop.signal); // it never rejects
+    this.updates.runtimeKnown();
     // what waited for the runtime goes on at once, endings too
-    void this.#runtime.ask().then(() => this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() })); // it never rejects
+    void this.#runtime.ask().then(() => this.wakeAll()); // it never rejects
   }
 
   /** What was held back because only the runtime could tell whether it has it already goes on. */
   #firstListed(): void {
     this.#mailbox.push({ from: 'config', update: { op: 'ADD', pods: this.admission.takeDeferred() } });
+    this.updates.runtimeKnown();
     this.config.readFolder().then(
       () => {
         this.#telling.checkReady();
         // a round that came before could not tell what is nobody's
         this.#upkeep.soon();
-        this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() });
+        this.wakeAll();
       },
       (e) => this.world.log.warn({ error: describeError(e) }, 'reading the manifests failed'),
     );
@@ -369,6 +377,8 @@ export class Kubelet {
   #setStatus(desired: DesiredPod, status: PodStatus, ending: { readonly graceSeconds: number } | undefined): void {
     this.status.setPod(desired, status, ending === undefined ? {} : { deletionGraceSeconds: ending.graceSeconds });
     this.#telling.mark([desired.key]);
+    this.updates.seen(desired, status);
+    this.gates.told(desired.key);
     if (this.#instances.tell(desired.uid)) this.#telling.checkReady();
   }
 

@@ -12,17 +12,19 @@ import { Backoff } from './async/backoff.ts';
 import type { ProbeResult } from './container/probes.ts';
 import type { RuntimeHandler } from './container/runtime.ts';
 import { annotations, type ContainerId, type RuntimePodStatus } from './container/words.ts';
-import { ImageManager } from './images/manager.ts';
+import type { ImageSide } from './kubeletImages.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { Adoption } from './kuberuntime/adopt.ts';
 import type { ObjectLookup } from './kuberuntime/envObjects.ts';
 import { ContainerGc } from './kuberuntime/gc.ts';
 import { KubeRuntime, type PodSyncResult } from './kuberuntime/manager.ts';
 import { type PodRef, uidOfBackoffKey } from './kuberuntime/names.ts';
+import { RestartOnChange } from './kuberuntime/restartOnChange.ts';
 import type { Monotonic } from './world/clock.ts';
 import { describeError } from './world/log.ts';
 
 export interface RuntimeParts {
+  readonly images: Pick<ImageSide, 'manager' | 'repair'>;
   readonly event: (pod: PodRef, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string) => void;
   readonly exitSeenAt: (id: ContainerId) => Monotonic;
   readonly acted: (uid: PodUid, id: string) => void;
@@ -36,7 +38,6 @@ export interface RuntimeParts {
 }
 
 const firstBackoffMs = 10_000;
-const maxImageBackoffMs = 300_000;
 const backoffKey = 'backoff';
 
 export class RuntimeSide {
@@ -44,6 +45,7 @@ export class RuntimeSide {
   readonly backoff: Backoff;
   readonly manager: KubeRuntime;
   readonly gc: ContainerGc;
+  readonly restartOnChange: RestartOnChange;
   #driver: CgroupDriver | undefined;
   #handlers: readonly RuntimeHandler[] = [];
   #asking: Promise<void> | undefined;
@@ -59,20 +61,19 @@ export class RuntimeSide {
     const { event, mine } = parts;
     this.adoption = new Adoption({ store: world.stateStore, scheme: newestScheme, hashIn, event });
     this.backoff = new Backoff(clock, (key) => this.#limits(key));
-    const images = new ImageManager({
-      clock,
-      log,
-      images: world.images,
-      backoff: new Backoff(clock, () => ({ firstMs: firstBackoffMs, maxMs: maxImageBackoffMs })),
-      serializePulls: settings.serializeImagePulls,
-      event,
-    });
+    const { stateStore, runStore } = world;
+    this.restartOnChange = new RestartOnChange({ log, objects: parts.objects, stateStore, runStore });
+    const { manager: images, repair } = parts.images;
     this.manager = new KubeRuntime({
       clock,
       log,
       runtime,
       logs: world.logFolders,
-      ensureImage: (desired, container, signal) => images.ensure(desired, container, signal),
+      ensureImage: async (desired, container, signal) => {
+        await repair?.settled(container.image, signal);
+        return images.ensure(desired, container, signal);
+      },
+      ...(repair && { repairImage: (desired, container, ended, abort) => repair.repair(desired, container, ended, abort) }),
       backoff: this.backoff,
       exitSeenAt: parts.exitSeenAt,
       event,
@@ -81,8 +82,12 @@ export class RuntimeSide {
       startup: parts.startup,
       postStartEnded: parts.postStartEnded,
       objects: parts.objects,
-      mounts: (desired, container, attempt, ips) =>
-        world.volumes.mounts(desired, container, attempt, ips, { handler: desired.pod.spec.runtimeClassName ?? '' }),
+      restartOnChange: this.restartOnChange,
+      mounts: async (desired, container, attempt, ips, inputs) => {
+        // what a subPath shows is bound once: it must not be older than the mark on the container; the pod's own step tells what fails
+        await world.volumes.refresh?.(desired).catch(() => {});
+        return world.volumes.mounts(desired, container, attempt, ips, { handler: desired.pod.spec.runtimeClassName ?? '', ...inputs });
+      },
       acted: parts.acted,
       settings: {
         nodeName: settings.nodeName,
@@ -108,6 +113,7 @@ export class RuntimeSide {
 
   /** What outlives the agent: adopted hashes (card) and the restart back-off (runDir; losing it is never an error). */
   async load(): Promise<void> {
+    await this.restartOnChange.load();
     try {
       await this.adoption.load();
     } catch (e) {
@@ -163,6 +169,7 @@ export class RuntimeSide {
   /** One step of a pod; what the runtime is made of is known before the first sandbox. */
   async syncPod(desired: DesiredPod, status: RuntimePodStatus, signal: AbortSignal): Promise<PodSyncResult> {
     await orAbort(this.ask(), signal);
+    await this.world.archives?.sandboxSettled(signal);
     return this.manager.syncPod(desired, status, signal);
   }
 

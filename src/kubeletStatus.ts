@@ -11,10 +11,11 @@ import { containerFieldPath } from './container/fieldPath.ts';
 import type { ProbeView } from './container/probes.ts';
 import type { RuntimePodStatus } from './container/words.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
-import { environmentSources, type ObjectLookup, statusWithoutSecrets, withoutSecrets } from './kuberuntime/envObjects.ts';
+import { type ObjectLookup, repeatableSecrets, statusWithoutSecrets, withoutSecrets } from './kuberuntime/envObjects.ts';
 import type { PodRef } from './kuberuntime/names.ts';
 import { SecretMemory } from './kuberuntime/secretMemory.ts';
 import type { StatusInputs } from './podsync.ts';
+import type { StaleImage } from './status/conditions.ts';
 import { EventRecorder } from './status/events.ts';
 import { generatePodStatus } from './status/generate.ts';
 import { StatusManager } from './status/manager.ts';
@@ -29,6 +30,8 @@ export interface StatusParts {
   readonly recursiveReadOnly: (handler: string) => boolean;
   /** Paths of its manifest that have no effect; undefined before the manifests were read. */
   readonly ignored: (desired: DesiredPod) => readonly string[] | undefined;
+  /** Containers whose image could not be refreshed when they were started. */
+  readonly staleImages: (uid: PodUid) => readonly StaleImage[];
   /** The scheme of container ids. */
   readonly runtimeName: () => string;
 }
@@ -65,6 +68,7 @@ export class StatusSide {
       runtimeName: this.parts.runtimeName(),
       probes: this.parts.probes(desired),
       ignored: this.parts.ignored(desired),
+      staleImages: this.parts.staleImages(desired.uid),
       recursiveReadOnly: this.parts.recursiveReadOnly(desired.pod.spec.runtimeClassName ?? ''),
     });
   }
@@ -80,7 +84,7 @@ export class StatusSide {
     const known = this.parts.known(pod.uid);
     const spec = known && containerNamed(known.pod.spec, container);
     const hidden =
-      known === undefined || spec === undefined ? message : withoutSecrets(message, environmentSources(this.#secrets.lookup, known, spec));
+      known === undefined || spec === undefined ? message : withoutSecrets(message, repeatableSecrets(this.#secrets.lookup, known, spec));
     this.event(pod, container, type, reason, hidden);
   }
 

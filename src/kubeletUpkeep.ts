@@ -7,6 +7,7 @@ import { Deadlines } from './async/deadlines.ts';
 import type { Config } from './config/manager.ts';
 import type { RuntimePod } from './container/words.ts';
 import { Housekeeping } from './housekeeping.ts';
+import type { ImageGc } from './images/gc.ts';
 import type { Instances } from './instances.ts';
 import type { RuntimeSide } from './kubeletRuntime.ts';
 import type { KubeletWorld } from './kubeletWorld.ts';
@@ -30,6 +31,7 @@ export interface UpkeepParts {
   readonly isAdmitted: (uid: PodUid) => boolean;
   readonly completions: Completions;
   readonly runtime: RuntimeSide;
+  readonly imageGc: Pick<ImageGc, 'due' | 'collect'>;
   /** Statuses, probe results and folders of pods that are neither wanted nor ending go. */
   readonly retain: (known: ReadonlySet<PodUid>) => void;
   /** It is time for a round. */
@@ -79,6 +81,7 @@ export class Upkeep {
     this.#due.delete('soon');
     this.#due.set('regular', after(this.world.clock.monotonic(), periodMs));
     this.#housekeeping.run();
+    if (this.parts.imageGc.due()) void this.parts.imageGc.collect(); // it never rejects
   }
 
   /** Sources were read, the runtime was listed, and nothing is held back for either: what is unknown now is nobody's. */
@@ -112,7 +115,9 @@ export class Upkeep {
     const { pleg, runtime, completions, pods, config } = this.parts;
     const listed = pleg.pods();
     await runtime.gc.collect(listed, { keepPerName: 1, mayRemoveContent: (uid) => this.#isNobodys(uid) });
-    await runtime.adoption.retain(new Set(listed.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id))));
+    const ids = new Set<string>(listed.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id)));
+    await runtime.adoption.retain(ids);
+    await runtime.restartOnChange.retain(ids);
     for (const key of completions.keys()) if (pods.byKey(key) === undefined && !config.has(key)) await completions.forget(key);
   }
 }

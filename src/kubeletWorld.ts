@@ -5,8 +5,13 @@ import type { HostSocket } from './admission/hostPorts.ts';
 import type { NodeValues } from './api/nodeValues.ts';
 import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
-import type { ImageService, Runtime } from './container/runtime.ts';
-import type { ContainerStatus } from './container/words.ts';
+import type { ContentStore, ImageService, Runtime } from './container/runtime.ts';
+import { type ContainerStatus, labels } from './container/words.ts';
+import type { GateFacts } from './gates/facts.ts';
+import type { CredentialsFolder } from './images/credentialsFolder.ts';
+import type { ImageGcSettings } from './images/gc.ts';
+import type { DiskUse } from './images/gcPlan.ts';
+import type { NodePlatform } from './images/platform.ts';
 import type { Dns } from './kuberuntime/dns.ts';
 import type { LogFolders } from './kuberuntime/logs.ts';
 import type { GrpcCheck } from './prober/attempt.ts';
@@ -22,11 +27,37 @@ export interface KubeletWorld {
   readonly log: Log;
   readonly runtime: Runtime;
   readonly images: ImageService;
+  /** containerd's own services; absent: pulls are not watched. */
+  readonly content?: ContentStore;
+  /** The node's registry credentials; absent: none. */
+  readonly credentials?: Pick<CredentialsFolder, 'all' | 'problems'>;
+  /** What this node runs; absent: any image will do. */
+  readonly nodePlatform?: NodePlatform;
+  readonly diskUse: (path: string) => Promise<DiskUse>;
+  /** Images that come as files. Left out: none do. */
+  readonly archives?: {
+    /** The first look of this run is over. */
+    settled(signal: AbortSignal): Promise<void>;
+    /** Whether the image of sandboxes is here is known, and ours is if it is meant. */
+    sandboxSettled(signal: AbortSignal): Promise<void>;
+    runtimeUp(signal: AbortSignal): Promise<void>;
+    /** Names of the images that came so. */
+    imported(): Iterable<string>;
+    /** Imports the archive that has this image once more; false: there is none, or it failed. */
+    importAgain(name: string, signal: AbortSignal): Promise<boolean>;
+  };
+  /** The end of a container's log, '' for none. */
+  readonly logEnd?: (logPath: string) => Promise<string>;
+  /** Where cgroups are, if not at their usual place. */
+  readonly cgroupRoot?: string;
   readonly folder: FolderReader;
   readonly stateStore: Store;
   readonly runStore: Store;
   readonly logFolders: LogFolders;
-  readonly volumes: Pick<VolumeManager, 'setUp' | 'mounts' | 'tearDown' | 'retain' | 'hostsChanged'>;
+  readonly volumes: Pick<VolumeManager, 'setUp' | 'mounts' | 'tearDown' | 'retain' | 'hostsChanged'> &
+    Partial<Pick<VolumeManager, 'refresh'>>;
+  /** What start gates ask of this machine. */
+  readonly gates: GateFacts;
   readonly grpcCheck: GrpcCheck;
   /** What an ended container said at its end; '' for nothing. Never rejects. */
   readonly lastWords: (status: ContainerStatus) => Promise<string>;
@@ -67,6 +98,8 @@ export interface KubeletWorld {
 }
 
 export interface KubeletSettings {
+  /** May change while running. */
+  readonly imageGc: () => ImageGcSettings;
   readonly nodeName: string;
   readonly formerNames: readonly string[];
   readonly prefix: string;
@@ -76,6 +109,8 @@ export interface KubeletSettings {
   readonly syncFrequencyMs: () => number;
   readonly maxContainerRestartMs: number;
   readonly serializeImagePulls: boolean;
+  /** 0 or absent: all at once, where they are not one at a time. */
+  readonly maxParallelImagePulls?: number;
   readonly strict: () => boolean;
   /** What `${NODE.…}` stands for; the labels may change while running. */
   readonly nodeValues: () => NodeValues;
@@ -98,3 +133,11 @@ export const configWorld = ({ clock, log, stateStore, folder, newUid }: KubeletW
   allowedUnsafeSysctls: () => settings.allowedUnsafeSysctls ?? [],
   nodeFacts: settings.nodeValues,
 });
+
+/** By a sandbox's or container's labels: whether this node made it, under this name or a former one (behaviour 8). */
+export const ownedBy =
+  ({ nodeName, formerNames }: Pick<KubeletSettings, 'nodeName' | 'formerNames'>) =>
+  (of: Readonly<Record<string, string>>): boolean => {
+    const owner = of[labels.managed];
+    return owner !== undefined && (owner === nodeName || formerNames.includes(owner));
+  };

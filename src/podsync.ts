@@ -8,8 +8,10 @@ import type { PodUid } from './api/objects.ts';
 import type { PodPhase, PodStatus } from './api/status.ts';
 import { orAbort } from './async/abort.ts';
 import { Deadlines } from './async/deadlines.ts';
+import { startedAt } from './container/started.ts';
 import type { SyncResult } from './container/syncResult.ts';
 import type { RuntimePod, RuntimePodStatus } from './container/words.ts';
+import type { Held } from './gates/manager.ts';
 import { cutOff } from './pod/cutOff.ts';
 import { podDeadline } from './pod/deadline.ts';
 import type { SyncOutcome } from './pod/workers.ts';
@@ -65,9 +67,21 @@ export interface PodSyncDeps {
       graceSeconds: number | undefined,
     ): Promise<readonly SyncResult[]>;
   };
+  /** Start gates. Left out: nothing is waited for. */
+  readonly gates?: {
+    /** Why an instance that was not started in this boot is not started now; undefined: it may start. */
+    check(desired: DesiredPod): Promise<Held | undefined>;
+  };
   readonly volumes: {
-    /** Everything the pod's containers are given from the node stands; rejects with a text for people. */
-    setUp(desired: DesiredPod): Promise<void>;
+    /**
+     * Everything the pod's containers are given from the node stands; rejects with a text for people. `runs`: something of it runs already.
+     */
+    setUp(desired: DesiredPod, o: { readonly runs: boolean }): Promise<void>;
+    /**
+     * Files that follow ConfigMaps, Secrets and the pod itself are brought up to date; does nothing when they are. Rejects with what cannot
+     * follow, which stays as it was. Left out: nothing follows.
+     */
+    refresh?(desired: DesiredPod): Promise<void>;
     /** What was made for it goes. Rejects while something of it is still in use. */
     tearDown(uid: PodUid): Promise<void>;
   };
@@ -94,8 +108,15 @@ export interface PodSyncDeps {
 const isDown = (runtime: RuntimePodStatus): boolean =>
   runtime.sandboxes.every((s) => s.state !== 'ready') && runtime.containers.every((c) => c.state === 'exited' || c.state === 'created');
 
+/** It was not started in this boot, and no other agent's start of it runs. */
+const isNew = (runtime: RuntimePodStatus, bootId: string): boolean =>
+  runtime.sandboxes.every((s) => s.state !== 'ready') && startedAt(runtime.sandboxes, bootId) === undefined;
+
 /** News that come during a step wait so long for its end. */
 const lateMs = 1000;
+
+/** Files that could not follow are tried again, as often as the kubelet comes by; what they miss wakes the pod at once. */
+const staleAgainMs = 60_000;
 
 /** A new instance that could not be stored is asked for again. */
 const renewAgainMs = 10_000;
@@ -182,6 +203,15 @@ export class PodSync {
     }
     deps.status.set(desired, status);
 
+    if (isNew(runtime, deps.bootId)) {
+      const held = deps.gates && (await orAbort(deps.gates.check(desired), signal));
+      if (held !== undefined) {
+        const { reason, message, retryAfterMs } = held;
+        deps.status.setReasons(desired.uid, [{ action: 'OpenGates', target: desired.name, error: { reason, message } }]);
+        return { terminal: false, acted: false, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+      }
+    }
+
     const networkError = desired.pod.spec.hostNetwork === true ? undefined : deps.networkError();
     if (networkError !== undefined) {
       if (deps.runtimeUp()) deps.event(desired, 'Warning', 'NetworkNotReady', `network is not ready: ${networkError}`);
@@ -189,25 +219,25 @@ export class PodSync {
     }
 
     try {
-      await orAbort(deps.volumes.setUp(desired), signal);
+      await orAbort(deps.volumes.setUp(desired, { runs: !isDown(runtime) }), signal);
     } catch (e) {
       if (signal.aborted) throw e;
-      const error = { reason: 'FailedMount', message: describeError(e) };
-      const texts = e instanceof VolumeError ? e.failures.map(failedMountText) : [error.message];
-      for (const text of texts) deps.event(desired, 'Warning', error.reason, text);
-      deps.status.setReasons(desired.uid, [{ action: 'MountVolumes', target: desired.name, error }]);
-      return { terminal: false, error: new Error(error.message) };
+      const failed = this.#failedMount(desired, e);
+      deps.status.setReasons(desired.uid, [failed]);
+      return { terminal: false, error: new Error(failed.error.message) };
     }
+    const stale = await this.#refreshVolumes(desired, signal);
     deps.probes.addPod(desired);
 
     this.#acting.add(desired.uid);
-    const { results, acted, nextWaitMs } = await deps.runtime.syncPod(desired, runtime, signal).finally(() => {
+    const did = await deps.runtime.syncPod(desired, runtime, signal).finally(() => {
       this.#acting.delete(desired.uid);
       this.#late.delete(desired.uid);
     });
-    const waits = [nextWaitMs, deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic())].filter(
-      (ms) => ms !== undefined,
-    );
+    const { acted, nextWaitMs } = did;
+    const results = [...stale, ...did.results];
+    const untilDeadline = deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic());
+    const waits = [nextWaitMs, untilDeadline, stale.length > 0 ? staleAgainMs : undefined].filter((ms) => ms !== undefined);
     const retryAfterMs = waits.length > 0 ? Math.min(...waits) : undefined;
     deps.waits(desired.uid, retryAfterMs);
     deps.status.setReasons(desired.uid, results);
@@ -224,6 +254,24 @@ export class PodSync {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...(error !== undefined && { error: new Error(`${error.reason}: ${error.message}`) }),
     };
+  }
+
+  /** What runs goes on with the files it has, and starts again with them, as with the kubelet: only told. */
+  async #refreshVolumes(desired: DesiredPod, signal: AbortSignal): Promise<readonly SyncResult[]> {
+    try {
+      await orAbort(this.deps.volumes.refresh?.(desired) ?? Promise.resolve(), signal);
+      return [];
+    } catch (e) {
+      if (signal.aborted) throw e;
+      return [{ ...this.#failedMount(desired, e), waitMs: staleAgainMs }];
+    }
+  }
+
+  #failedMount(desired: DesiredPod, e: unknown): SyncResult & { readonly error: { readonly message: string } } {
+    const error = { reason: e instanceof VolumeError ? e.reason : 'FailedMount', message: describeError(e) };
+    const texts = e instanceof VolumeError ? e.failures.map(failedMountText) : [error.message];
+    for (const text of texts) this.deps.event(desired, 'Warning', error.reason, text);
+    return { action: 'MountVolumes', target: desired.name, error };
   }
 
   async syncTerminatingPod(

@@ -5,6 +5,7 @@ import type { PodPhase, PodStatus } from '../src/api/status.ts';
 import type { SyncResult } from '../src/container/syncResult.ts';
 import { emptyPodStatus, type RuntimePod, type RuntimePodStatus } from '../src/container/words.ts';
 import { PodSync, type PodSyncDeps } from '../src/podsync.ts';
+import { VolumeError } from '../src/volumes/volumeError.ts';
 import { silentLog } from '../src/world/log.ts';
 import { FakeClock } from './fakes/fakeClock.ts';
 import { desiredPod } from './pod/desiredPod.ts';
@@ -266,6 +267,19 @@ test('a volume that cannot be set up keeps the pod from starting, and says so ev
   assert.match(String(outcome.error), /volume "d".*\/mnt\/ssd is not a directory/);
   assert.equal(outcome.terminal, false);
   assert.deepEqual(did, ['told Running', 'event Warning FailedMount', 'reasons 1']);
+});
+
+test('files of a volume that cannot follow are told, keep nothing from running, and are come back to', async () => {
+  const failure = { volume: 'conf', message: 'configmap "app" not found' };
+  const refresh = async () => Promise.reject(new VolumeError([failure]));
+  const waited: (number | undefined)[] = [];
+  const { did, sync } = rig({
+    deps: { volumes: { setUp: async () => {}, refresh, tearDown: async () => {} }, waits: (_uid, ms) => waited.push(ms) },
+  });
+  const outcome = await sync.syncPod(web, running, never);
+  assert.deepEqual(outcome, { terminal: false, acted: false, retryAfterMs: 60_000 });
+  assert.deepEqual(did, ['told Running', 'event Warning FailedMount', 'probed', 'synced', 'reasons 1', 'told Running']);
+  assert.deepEqual(waited, [60_000]);
 });
 
 test('a volume that is still in use when its pod has ended is an error to come back to, after the last words', async () => {

@@ -56,10 +56,10 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   nodeStatusUpdateFrequency: seconds(60, 5, 86_400, { live: true }),
   runtimeRequestTimeout: seconds(120, 1, 3600),
   serializeImagePulls: bool(true),
-  maxParallelImagePulls: int(0, 0, 100, later),
-  imageGCHighThresholdPercent: int(85, 0, 100, later),
-  imageGCLowThresholdPercent: int(80, 0, 100, later),
-  imageMinimumGCAge: seconds(120, 0, 31_536_000, later),
+  maxParallelImagePulls: int(0, 0, 100),
+  imageGCHighThresholdPercent: int(85, 0, 100, { live: true }),
+  imageGCLowThresholdPercent: int(80, 0, 100, { live: true }),
+  imageMinimumGCAge: seconds(120, 0, 31_536_000, { live: true }),
   containerLogMaxSize: { kind: 'bytes', default: 5 * 2 ** 20, min: 1024 },
   containerLogMaxFiles: int(3, 2, 100),
   evictionHard: map(later),
@@ -122,6 +122,12 @@ export interface PodschedConfiguration {
   readonly nodeStatusUpdateFrequency: number;
   readonly runtimeRequestTimeout: number;
   readonly serializeImagePulls: boolean;
+  /** 0: no limit. */
+  readonly maxParallelImagePulls: number;
+  /** 100: no image is removed by itself. */
+  readonly imageGCHighThresholdPercent: number;
+  readonly imageGCLowThresholdPercent: number;
+  readonly imageMinimumGCAge: number;
   /** Bytes. */
   readonly containerLogMaxSize: number;
   readonly containerLogMaxFiles: number;

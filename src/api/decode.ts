@@ -14,6 +14,7 @@ import { decodeScalar, shown } from './scalars.ts';
 import { notYet, type SupportLevel, type SupportRow, supportOf } from './support.ts';
 import { unknownField, unknownOwnKey } from './unknown.ts';
 import { type ValidateOptions, validateObject } from './validate.ts';
+import { gatesWithoutEffect } from './waitFor.ts';
 
 export interface Decoded {
   /** Only when there is no problem. */
@@ -81,7 +82,8 @@ export function decodeObject(raw: unknown, o: DecodeOptions): Decoded {
   // where something was refused, that nothing is left is no mistake of its own
   const covered = ({ path, got }: Problem): boolean => told.some((t) => under(path, t) || (got === 'nothing' && under(t, path)));
   const problems = [...walk.problems, ...validateObject(object, o).filter((p) => !covered(p))];
-  const warnings = cap(walk.warnings.filter(({ path }) => !holdsInMemory(object, path)));
+  const gates = object.kind === 'Pod' ? gatesWithoutEffect(object.metadata ?? {}) : [];
+  const warnings = cap([...walk.warnings.filter(({ path }) => !holdsInMemory(object, path)), ...gates]);
   return problems.length > 0 ? { problems: cap(problems), warnings } : { object, problems, warnings };
 }
 
@@ -202,8 +204,10 @@ function decodeShape(walk: Walk, raw: unknown, shape: Shape, at: At): unknown {
       return raw;
     default: {
       const result = decodeScalar(raw, shape, at, isSecret(walk, at.place));
-      if ('problem' in result) walk.problems.push(result.problem);
-      return 'problem' in result ? undefined : result.value;
+      if (!('problem' in result)) return result.value;
+      const plain = shape.kind === 'bytes' ? `; plain text goes under ${walk.kind === 'Secret' ? 'stringData' : 'data'}` : '';
+      walk.problems.push({ ...result.problem, expected: result.problem.expected + plain });
+      return undefined;
     }
   }
 }
@@ -227,7 +231,8 @@ function decodeList(walk: Walk, raw: unknown, of: Shape, at: At): unknown {
 
 function decodeMap(walk: Walk, raw: unknown, of: Shape, at: At): unknown {
   if (!isPlain(raw)) {
-    walk.problems.push({ path: at.path, expected: 'a mapping', got: shown(raw) });
+    const got = walk.kind === 'Secret' && typeof raw !== 'object' ? 'a single value' : shown(raw);
+    walk.problems.push({ path: at.path, expected: 'a mapping', got });
     return undefined;
   }
   const entries: [string, unknown][] = [];

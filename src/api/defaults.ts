@@ -4,7 +4,18 @@
  * pkg/apis/core/v1/defaults.go, config/common.go). The name stays as written and the UID is the instance's own (instance.ts).
  */
 import { effectiveRequests } from './resources.ts';
-import type { Container, EnvVar, HTTPGetAction, LifecycleHandler, Pod, Probe, PullPolicy, Volume } from './v1.ts';
+import type {
+  Container,
+  DownwardAPIProjection,
+  EnvVar,
+  EnvVarSource,
+  HTTPGetAction,
+  LifecycleHandler,
+  Pod,
+  Probe,
+  PullPolicy,
+  Volume,
+} from './v1.ts';
 import { systemPriorities } from './validate.ts';
 
 /** The pull policy of an image that names none: Always for `:latest`, spelled out or meant. Hash scheme 1 rests on it: it never changes. */
@@ -47,7 +58,26 @@ export function defaultPod(pod: Pod, nodeName: string): Pod {
 const defaultVolume = (v: Volume): Volume => ({
   ...v,
   ...(v.hostPath !== undefined && { hostPath: { ...v.hostPath, type: v.hostPath.type ?? '' } }),
+  ...(v.image !== undefined && {
+    image: { ...v.image, pullPolicy: v.image.pullPolicy || defaultPullPolicy(v.image.reference ?? '') },
+  }),
+  ...(v.configMap !== undefined && { configMap: withMode(v.configMap) }),
+  ...(v.secret !== undefined && { secret: withMode(v.secret) }),
+  ...(v.downwardAPI !== undefined && { downwardAPI: withMode(defaultDownward(v.downwardAPI)) }),
+  ...(v.projected !== undefined && {
+    projected: withMode({
+      ...v.projected,
+      sources: v.projected.sources.map((s) => ({ ...s, ...(s.downwardAPI && { downwardAPI: defaultDownward(s.downwardAPI) }) })),
+    }),
+  }),
   ...(Object.keys(v).length === 1 && { emptyDir: {} }),
+});
+
+const withMode = <T extends { readonly defaultMode?: number }>(source: T): T => ({ ...source, defaultMode: source.defaultMode ?? 0o644 });
+
+const defaultDownward = <T extends DownwardAPIProjection>(source: T): T => ({
+  ...source,
+  ...(source.items !== undefined && { items: source.items.map((file) => ({ ...file, ...defaultRefs(file) })) }),
 });
 
 function defaultContainer(c: Container, hostNetwork: boolean): Container {
@@ -73,15 +103,16 @@ function defaultContainer(c: Container, hostNetwork: boolean): Container {
 function defaultEnv(e: EnvVar): EnvVar {
   const { fieldRef, resourceFieldRef } = e.valueFrom ?? {};
   if (fieldRef === undefined && resourceFieldRef === undefined) return e;
-  return {
-    ...e,
-    valueFrom: {
-      ...e.valueFrom,
-      ...(fieldRef && { fieldRef: { ...fieldRef, apiVersion: fieldRef.apiVersion || 'v1' } }),
-      ...(resourceFieldRef && { resourceFieldRef: { ...resourceFieldRef, divisor: resourceFieldRef.divisor ?? '0' } }),
-    },
-  };
+  return { ...e, valueFrom: { ...e.valueFrom, ...defaultRefs({ ...e.valueFrom }) } };
 }
+
+const defaultRefs = ({
+  fieldRef,
+  resourceFieldRef,
+}: Pick<EnvVarSource, 'fieldRef' | 'resourceFieldRef'>): Pick<EnvVarSource, 'fieldRef' | 'resourceFieldRef'> => ({
+  ...(fieldRef && { fieldRef: { ...fieldRef, apiVersion: fieldRef.apiVersion || 'v1' } }),
+  ...(resourceFieldRef && { resourceFieldRef: { ...resourceFieldRef, divisor: resourceFieldRef.divisor ?? '0' } }),
+});
 
 function defaultHandlers({ livenessProbe, readinessProbe, startupProbe, lifecycle }: Container): Partial<Container> {
   const { postStart, preStop } = lifecycle ?? {};

@@ -1,5 +1,5 @@
 // pure
-/** What an environment variable may take from its pod and its container: fieldRef paths and resourceFieldRef resources (facts 10.8). */
+/** What variables and files of the downward API may take from a pod: fieldRef paths and resourceFieldRef resources (facts 10.8). */
 import { wrongQualifiedName } from './names.ts';
 import { nearest } from './nearest.ts';
 import { canonicalQuantity } from './quantity.ts';
@@ -18,6 +18,9 @@ export const plainFieldPaths = [
   'status.podIPs',
 ] as const;
 export type PlainFieldPath = (typeof plainFieldPaths)[number];
+
+/** Those without a key that a file may have: what is known before the pod has a sandbox, and whole maps. */
+export const fileFieldPaths = ['metadata.name', 'metadata.namespace', 'metadata.uid', 'metadata.labels', 'metadata.annotations'] as const;
 
 /** `metadata.labels['k']` and `metadata.annotations['k']` in parts. */
 export interface KeyedFieldPath {
@@ -39,19 +42,21 @@ interface Wrong {
   readonly nearest?: string;
 }
 
-/** What is wrong with a fieldRef's path. */
-export function wrongFieldPath(path: string): Wrong | undefined {
+/** What is wrong with a fieldRef's path. A file may have other ones than a variable. */
+export function wrongFieldPath(path: string, of: 'variable' | 'file' = 'variable'): Wrong | undefined {
+  const paths: readonly string[] = of === 'file' ? fileFieldPaths : plainFieldPaths;
+  if (paths.includes(path)) return undefined;
   const known = readFieldPath(path);
-  if (typeof known === 'string') return undefined;
-  if (known !== undefined) {
+  if (typeof known === 'object') {
     const key = known.of === 'annotations' ? known.key.toLowerCase() : known.key;
     const wrong = wrongQualifiedName(key);
     return wrong === undefined ? undefined : { expected: `metadata.${known.of}['<key>'] with ${wrong}` };
   }
-  const expected = `one of ${plainFieldPaths.join(', ')}, metadata.labels['<key>'], metadata.annotations['<key>']`;
+  const where = known === undefined ? '' : 'in a file ';
+  const expected = `${where}one of ${paths.join(', ')}, metadata.labels['<key>'], metadata.annotations['<key>']`;
   // a key without its quotes, in double ones, or after a dot
   const meant = /^metadata\.(labels|annotations)(?:\["?([^'"\]]+)"?\]|\.(.+))$/.exec(path);
-  const close = meant === null ? nearest(path, plainFieldPaths) : `metadata.${meant[1]}['${meant[2] ?? meant[3]}']`;
+  const close = meant !== null ? `metadata.${meant[1]}['${meant[2] ?? meant[3]}']` : known === undefined ? nearest(path, paths) : undefined;
   return { expected, ...(close !== undefined && { nearest: close }) };
 }
 

@@ -46,10 +46,14 @@ export const inFileOrder = (problems: readonly Problem[]): Problem[] =>
 const envValue = /(^|\.)env(\[\d+\](\.value)?)?$/;
 const envName = /(^|\.)env\[\d+\]\.name$/;
 const secretData = /(^|\.)(data|stringData|binaryData)([.[]|$)/;
+// a value is never told in such words: texts are quoted
+const noValue =
+  /^(nothing|null|text|text that is none|a list|a mapping|a single value|a number|a boolean|\d+ bytes|the same key|a new key|another value)$/;
 
 /** The problem without a value that must not be shown. `secret`: the object is a Secret or ConfigMap, or may be one. */
 export function withoutValue(p: Problem, secret: boolean): Problem {
   // `- name: PASSWORD=…`, as other tools write it
   if (envName.test(p.path)) return { ...p, got: p.got.replace(/=.*/s, '=…') };
+  if (noValue.test(p.got)) return p;
   return envValue.test(p.path) || (secret && secretData.test(p.path)) ? { ...p, got: 'a value that is not shown' } : p;
 }

@@ -1,13 +1,7 @@
 // pure
 /** Every reason that podsched gives for a state, in words for a person: what it means, and what to do. `podsched why` and docs/reasons.md read it. */
-
-export interface ReasonText {
-  readonly meaning: string;
-  readonly remedy: string;
-}
-
-const nothing = 'Nothing to do.';
-const wait = 'Wait; it passes by itself.';
+import { eventReasons } from './eventReasons.ts';
+import { nothing, type ReasonGroups, type ReasonText, wait } from './reasonText.ts';
 
 const outOf: ReasonText = {
   meaning: 'The pod asks for more of a resource than is left beside what the other pods asked for; the message has the numbers.',
@@ -15,7 +9,7 @@ const outOf: ReasonText = {
 };
 
 /** By the part that gives them, in the order of the documentation. */
-export const reasonGroups: Readonly<Record<string, Readonly<Record<string, ReasonText>>>> = {
+export const reasonGroups: ReasonGroups = {
   'It is as it should be': {
     Accepted: { meaning: 'The object is accepted and stored; a pod of it has not been started yet.', remedy: nothing },
     Ready: { meaning: 'All containers run and are ready.', remedy: nothing },
@@ -41,8 +35,26 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
       remedy: 'Correct the manifest; `problems` of the source has the place.',
     },
     UpdateBlocked: {
-      meaning: 'The newest text is accepted, and this node has no room or no port for it now; what ran before goes on.',
-      remedy: 'Read the message: it names what is missing. It is tried again when another pod ends.',
+      meaning: 'The newest text is accepted, and this node has no room, no port or no image for it now; what ran before goes on.',
+      remedy: 'Read the message: it names what is missing. It is tried again when another pod ends, and a pull by its back-off.',
+    },
+    PullingImage: {
+      meaning: 'An image of the newest text is being pulled; what ran before goes on until it is here.',
+      remedy: wait,
+    },
+    Held: {
+      meaning:
+        'Edits of the pod wait, by its annotation podsched.dev/hold or by the command; what runs goes on, and is not rolled back either.',
+      remedy: 'Take the annotation out of the manifest, or say `podsched release POD`.',
+    },
+    RolledBack: {
+      meaning: 'The newest text was not Ready in the time of its annotation podsched.dev/rollback; the last one that was runs again.',
+      remedy: 'Correct the manifest: a new edit is tried. `podsched release POD` tries the same one once more.',
+    },
+    NoRollback: {
+      meaning:
+        'The pod was not Ready in the time of its annotation podsched.dev/rollback, and no earlier text of it is known to have been.',
+      remedy: 'Correct the manifest; `podsched why POD` says what is wrong with what runs.',
     },
     Shadowed: {
       meaning: 'Another source, or another file, has the same object and wins.',
@@ -96,9 +108,36 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
       remedy: 'Read the message: a missing CNI plugin or a missing sandbox image are usual. `journalctl -u containerd` has more.',
     },
     FailedMount: {
-      meaning: 'A volume of the pod cannot be made or mounted; no container starts before it can.',
+      meaning:
+        'A volume of the pod cannot be made, mounted or brought up to date. No container starts before it is made; what runs goes on with the files it has.',
       remedy:
-        'Read the message; it names the volume. A hostPath that is missing is created only with type DirectoryOrCreate or FileOrCreate; else mount the disk or make the path, and the pod goes on by itself.',
+        'Read the message; it names the volume. A ConfigMap, Secret or key that is not found: put it into the manifest folder, or mark the reference `optional: true`. A hostPath that is missing is created only with type DirectoryOrCreate or FileOrCreate; else mount the disk or make the path. The pod goes on by itself.',
+    },
+    WaitingForMount: {
+      meaning:
+        'The pod waits for a disk (`podsched.dev/wait-for: mount:…`): nothing is mounted at the path in the message yet, or any more.',
+      remedy:
+        'Attach and mount the disk (`findmnt PATH`, /etc/fstab); the pod goes on within seconds. `podsched.dev/wait-timeout` starts it anyway after a time.',
+    },
+    WaitingForPod: {
+      meaning: 'The pod waits for another one to be ready (`podsched.dev/wait-for: pod/…=Ready`).',
+      remedy: '`podsched why` of the pod in the message; it goes on at the moment that one is ready.',
+    },
+    WaitingForTimeSync: {
+      meaning: 'The pod waits until the clock of the node is synchronized (`podsched.dev/wait-for: time-sync`).',
+      remedy: '`timedatectl`: a time server must answer. `podsched.dev/wait-timeout` starts it anyway after a time.',
+    },
+    WaitingForNetwork: {
+      meaning: 'The pod waits until the node has a default route (`podsched.dev/wait-for: network`).',
+      remedy: '`ip route`: check cable, Wi-Fi and DHCP. `podsched.dev/wait-timeout` starts it anyway after a time.',
+    },
+    WaitCycle: {
+      meaning: 'The pod is refused a start: it waits for a pod that waits, in the end, for this one; the message has the way.',
+      remedy: 'Take one of the pods out of `podsched.dev/wait-for` of another.',
+    },
+    ImageVolumesUnsupported: {
+      meaning: 'The pod has a volume of files of an image, and this runtime has no such volumes.',
+      remedy: 'Upgrade to containerd 2.1 or later; or copy the files by an init container of that image into an emptyDir.',
     },
     ConfigPodSandboxError: { meaning: 'The sandbox configuration could not be built.', remedy: 'Read the message; it names the field.' },
     KillPodSandboxError: { meaning: 'An old sandbox could not be stopped.', remedy: '`journalctl -u containerd`; it is tried again.' },
@@ -139,6 +178,11 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
     SignatureValidationFailed: {
       meaning: 'The signature of the image was not accepted.',
       remedy: 'Check the signature policy of the runtime.',
+    },
+    WrongPlatform: {
+      meaning: 'The image is for another kind of processor than this node has; it could only end with “exec format error”.',
+      remedy:
+        'Use an image built for the node (the message has both): a multi-platform tag, or a tag of this architecture. It is looked for again after ten minutes, or at once when the manifest names another image.',
     },
     CreateContainerConfigError: {
       meaning: 'The container’s configuration could not be built (user, environment).',
@@ -214,107 +258,7 @@ export const reasonGroups: Readonly<Record<string, Readonly<Record<string, Reaso
       remedy: 'The command is not in the image, is not executable, or is for another architecture.',
     },
   },
-  'What events tell besides': {
-    BackOff: { meaning: 'A restart or a pull waits for its back-off.', remedy: 'See CrashLoopBackOff or ImagePullBackOff.' },
-    Unhealthy: {
-      meaning: 'A startup, liveness or readiness probe failed or could not be asked.',
-      remedy: 'Read the message; make the same request or run the same command by hand. A slow node may need a longer timeoutSeconds.',
-    },
-    ProbeWarning: {
-      meaning: 'A probe was sent to another host; it counts as success.',
-      remedy: 'Let the probe ask for a path that the container answers itself.',
-    },
-    ProbeHint: {
-      meaning: 'A probe does not fit its container: it only times out, or ends the container before it has started.',
-      remedy: 'Give a slow container a startupProbe, a slow command a longer timeoutSeconds, a slow node a higher `probeScale`.',
-    },
-    Failed: {
-      meaning: 'A container could not be pulled, made or started.',
-      remedy: 'Read the message; the waiting reason of the container says more.',
-    },
-    InspectFailed: { meaning: 'The image could not be looked up.', remedy: 'See InvalidImageName or ImageInspectError.' },
-    FailedCreatePodSandBox: { meaning: 'The sandbox could not be made.', remedy: 'See CreatePodSandboxError.' },
-    DNSConfigForming: {
-      meaning: 'A pod has more name servers or search domains than a resolver reads; some were left out.',
-      remedy: 'The message has what is used. Shorten dnsConfig, or clusterDNS and the node’s resolv.conf.',
-    },
-    FailedPodSandBoxStatus: {
-      meaning: 'The new sandbox could not be looked at.',
-      remedy: '`journalctl -u containerd`; it is tried again.',
-    },
-    FailedUnmount: {
-      meaning: 'What an ended pod had of the file system cannot go yet; a pod of the same name waits for it.',
-      remedy:
-        'Read the message: unmount what a container left mounted inside a volume (`umount`), or make a file mutable again (`chattr -i`); it is tried again.',
-    },
-    FailedKillPod: { meaning: 'The pod could not be ended.', remedy: 'See KillContainerError and KillPodSandboxError.' },
-    FailedSync: { meaning: 'A step of the pod failed; it is tried again.', remedy: 'Read the message.' },
-    FailedPostStartHook: { meaning: 'The postStart hook failed; the container was stopped.', remedy: 'See PostStartHookError.' },
-    FailedPreStopHook: { meaning: 'The preStop hook failed; the container is stopped all the same.', remedy: 'Correct the hook.' },
-    PreStopHookOverran: {
-      meaning: 'The preStop hook took longer than the grace of the container; it was cut off and the container stopped.',
-      remedy: 'Shorten the hook, or raise terminationGracePeriodSeconds.',
-    },
-    LifecycleHTTPFallback: {
-      meaning: 'An https hook was answered in plain http and sent again over http.',
-      remedy: 'Write `scheme: HTTP`, or let the container serve https on that port.',
-    },
-    SecretInEnv: {
-      meaning: 'A container takes values of a Secret into its environment, which containerd stores as plain text on the card.',
-      remedy: 'Nothing has to be done. A Secret that must not be on the card is better kept out of `env` and `envFrom`.',
-    },
-    SandboxChanged: { meaning: 'The pod gets a new sandbox: the old one is dead, as after a reboot.', remedy: nothing },
-    NotTold: {
-      meaning: 'A message could not be told to the broker.',
-      remedy: 'Read the message: too large, or refused by the broker’s access rules.',
-    },
-  },
-  'The node and its broker': {
-    BrokerUnreachable: {
-      meaning: 'No broker answers; pods go on, and the last values are told when it is back.',
-      remedy: 'Check `mqtt.servers`, the network and the broker.',
-    },
-    BrokerRefusesWrites: {
-      meaning: 'The broker takes the connection and not the messages.',
-      remedy: 'Give the user the access rules of the MQTT contract: read and write below its own node.',
-    },
-    DuplicateNode: {
-      meaning: 'Another machine is online under this node name.',
-      remedy: 'Give one of the two another name (`nodeName`), or remove the identity file of a cloned card.',
-    },
-    IdentityMoved: {
-      meaning: 'The card is in another board, so the node took a new name.',
-      remedy: 'Configure `nodeName` if it should keep its name.',
-    },
-    Unreachable: { meaning: 'The broker does not answer.', remedy: 'Check `mqtt.servers`, the network and the broker.' },
-    Refused: { meaning: 'The broker refuses the connection.', remedy: 'Check user, password and certificate.' },
-    TakenOver: {
-      meaning: 'Another connection with the same client id took over.',
-      remedy: 'Look for a second machine with this node name.',
-    },
-    OnlineNotReadBack: { meaning: 'What this node tells does not come back from the broker.', remedy: 'See BrokerRefusesWrites.' },
-    PublishRefused: { meaning: 'The broker refuses a topic.', remedy: 'See BrokerRefusesWrites.' },
-    MessageTooLarge: {
-      meaning: 'The broker takes only smaller messages than this one.',
-      remedy: 'Raise the broker’s largest packet size.',
-    },
-    MessageDropped: {
-      meaning: 'A message ended the connection twice and is not sent again.',
-      remedy: 'Raise the broker’s largest packet size; look at its log.',
-    },
-    NameTaken: { meaning: 'Another machine holds the node name; this one tells nothing under it.', remedy: 'See DuplicateNode.' },
-    Listening: { meaning: 'The board is new; the node listens whether the old one is still online.', remedy: wait },
-    AnotherMachine: { meaning: 'Another machine was heard under this node name.', remedy: 'See DuplicateNode.' },
-    ConfigurationInvalid: {
-      meaning: 'The configuration file is wrong or was emptied; the last good configuration runs.',
-      remedy: 'Correct podsched.yaml at the place in the message (`podsched validate` checks it), then `systemctl reload podsched`.',
-    },
-    RestartNeeded: {
-      meaning: 'The configuration was changed in keys that take effect at the next start of the agent.',
-      remedy: '`systemctl restart podsched`; pods keep running meanwhile.',
-    },
-    BoardChanged: { meaning: 'The board is another than the identity file names.', remedy: 'See IdentityMoved.' },
-  },
+  ...eventReasons,
 };
 
 const all: ReadonlyMap<string, ReasonText> = new Map(Object.values(reasonGroups).flatMap((group) => Object.entries(group)));

@@ -11,6 +11,7 @@ import { entryPath, fieldPath } from './fieldPath.ts';
 import { wrongLabel, wrongLabelValue, wrongQualifiedName, wrongSubdomain } from './names.ts';
 import type { ApiObject, Problem } from './objects.ts';
 import { problemIf } from './problems.ts';
+import { holdAnnotation, parseRollback, rollbackAnnotation } from './rollback.ts';
 import { shown } from './scalars.ts';
 import type { ObjectMeta, Pod, PodSpec } from './v1.ts';
 import { validateAffinity } from './validateAffinity.ts';
@@ -19,6 +20,7 @@ import { validateConfigMap, validateSecret } from './validateData.ts';
 import { validateDns } from './validateDns.ts';
 import { validateAppArmorAnnotations, validatePodSecurity } from './validateSecurity.ts';
 import { validateVolumes } from './validateVolumes.ts';
+import { validateWaitFor } from './waitFor.ts';
 
 /** The two classes podsched resolves itself; nothing could resolve another. */
 export const systemPriorities: Readonly<Record<string, number>> = {
@@ -61,6 +63,12 @@ function validateMetadata(m: Partial<ObjectMeta>): Problem[] {
     if (key === 'podsched.dev/crash-backoff' && parseCrashBackoff(value) === undefined) {
       problems.push({ path, expected: 'first,max: two durations from 100ms to 24h, such as 1s,1m', got: shown(value) });
     }
+    if (key === rollbackAnnotation && parseRollback(value) === undefined) {
+      problems.push({ path, expected: 'a duration from 1s to 24h, such as 5m', got: shown(value) });
+    }
+    if (key === holdAnnotation && value !== 'true' && value !== 'false') {
+      problems.push({ path, expected: 'true or false', got: shown(value) });
+    }
   }
   if (bytes > 256 * 1024) problems.push({ path: 'metadata.annotations', expected: 'at most 256 KiB', got: `${bytes} bytes` });
   return problems;
@@ -79,7 +87,7 @@ function validateLogFolderName({ name = '', namespace }: Partial<ObjectMeta>): P
 function validatePod(pod: Pod, { allowedUnsafeSysctls = [] }: ValidateOptions): Problem[] {
   const spec: Partial<PodSpec> = pod.spec ?? {};
   const at = (name: string): string => fieldPath('spec', name);
-  const problems = validateContainers(spec);
+  const problems = [...validateWaitFor(pod.metadata ?? {}), ...validateContainers(spec)];
   const grace = spec.terminationGracePeriodSeconds;
   if (grace !== undefined && grace < 0)
     problems.push({ path: at('terminationGracePeriodSeconds'), expected: '0 or more', got: String(grace) });

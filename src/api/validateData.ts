@@ -37,7 +37,14 @@ const needs: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'kubernetes.io/ssh-auth': [['ssh-privatekey']],
   'kubernetes.io/tls': [['tls.crt'], ['tls.key']],
 };
-const json = ['.dockercfg', '.dockerconfigjson'];
+/** Keys that hold credentials for registries: what is wrong with such a text, if anything is. */
+const credentials: Readonly<Record<string, (text: string) => string | undefined>> = {
+  '.dockercfg': (text) => (isMapping(parsed(text)) ? undefined : 'JSON: a mapping of registries'),
+  '.dockerconfigjson': (text) => {
+    const config = parsed(text);
+    return isMapping(config) && isMapping(config.auths) ? undefined : 'JSON with the mapping "auths"';
+  },
+};
 
 /** Every mistake of a Secret's data. stringData wins over data, as the API server merges them. */
 export function validateSecret(o: Secret): Problem[] {
@@ -49,24 +56,26 @@ export function validateSecret(o: Secret): Problem[] {
   for (const oneOf of Object.hasOwn(needs, type) ? (needs[type] ?? []) : []) {
     const key = oneOf.find((k) => Object.hasOwn(strings, k) || Object.hasOwn(data, k));
     if (key === undefined) problems.push({ path: 'data', expected: `${oneOf.join(' or ')}, since the type is ${type}`, got: 'nothing' });
-    else if (json.includes(key) && !isJson(strings[key] ?? fromBase64(data[key] ?? ''))) {
-      problems.push({
-        path: entryPath(Object.hasOwn(strings, key) ? 'stringData' : 'data', key),
-        expected: 'JSON',
-        got: 'text that is none',
-      });
-    }
+    const wrong = key === undefined || !Object.hasOwn(credentials, key) ? undefined : credentials[key];
+    if (key === undefined || wrong === undefined) continue;
+    const isString = Object.hasOwn(strings, key);
+    const expected = wrong((isString ? strings[key] : fromBase64(data[key] ?? '')) ?? '');
+    if (expected !== undefined)
+      problems.push({ path: entryPath(isString ? 'stringData' : 'data', key), expected, got: 'text that is none' });
   }
   return problems;
 }
 
 const fromBase64 = (text: string): string => new TextDecoder().decode(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
 
-function isJson(text: string): boolean {
+const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** undefined: it is no JSON. */
+function parsed(text: string): unknown {
   try {
-    JSON.parse(text);
-    return true;
+    return JSON.parse(text);
   } catch {
-    return false; // that is the answer
+    return undefined; // that is the answer
   }
 }

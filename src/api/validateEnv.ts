@@ -59,16 +59,22 @@ function validateKeyRef(ref: { readonly name?: string; readonly key?: string }, 
   return [...validateRefName(ref, path), ...problems];
 }
 
-function validateFieldRef({ apiVersion, fieldPath }: Partial<ObjectFieldSelector>, path: string): Problem[] {
+/** Every mistake of a fieldRef of a variable, or of a file. */
+export function validateFieldRef(
+  { apiVersion, fieldPath }: Partial<ObjectFieldSelector>,
+  path: string,
+  of: 'variable' | 'file' = 'variable',
+): Problem[] {
   const problems: Problem[] = [];
   if (apiVersion !== undefined && apiVersion !== '' && apiVersion !== 'v1')
     problems.push({ path: `${path}.apiVersion`, expected: 'v1', got: shown(apiVersion), nearest: 'v1' });
-  const wrong = fieldPath === undefined ? undefined : wrongFieldPath(fieldPath);
+  const wrong = fieldPath === undefined ? undefined : wrongFieldPath(fieldPath, of);
   if (wrong !== undefined) problems.push({ path: `${path}.fieldPath`, ...wrong, got: shown(fieldPath) });
   return problems;
 }
 
-function validateResourceRef(of: Partial<ResourceFieldSelector>, path: string, names: readonly string[]): Problem[] {
+/** Every mistake of a resourceFieldRef. `names`: the containers it may name. */
+export function validateResourceRef(of: Partial<ResourceFieldSelector>, path: string, names: readonly string[]): Problem[] {
   const { containerName = '', resource, divisor } = of;
   const problems: Problem[] = [];
   if (containerName !== '' && !names.includes(containerName)) {

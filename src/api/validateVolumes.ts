@@ -12,21 +12,38 @@ import { duplicates, problemIf } from './problems.ts';
 import { parseQuantity } from './quantity.ts';
 import { shown } from './scalars.ts';
 import type { Container, EmptyDirVolumeSource, HostPathVolumeSource, PodSpec, Volume, VolumeMount } from './v1.ts';
+import { validateProjections } from './validateProjections.ts';
 
 const media = ['Memory', 'HugePages'];
 
 /** Every mistake of spec.volumes, spec.hostAliases and the volumeMounts of app and init containers. */
 export function validateVolumes(spec: Partial<PodSpec>): Problem[] {
   const volumes: readonly Partial<Volume>[] = spec.volumes ?? [];
-  const problems = volumes.flatMap((volume, i) => validateVolume(volume, itemPath('spec.volumes', i)));
+  const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])].flatMap((c: Partial<Container>) => c.name ?? []);
+  const problems = volumes.flatMap((volume, i) => {
+    const path = itemPath('spec.volumes', i);
+    return [...validateVolume(volume, path), ...validateProjections(volume, path, containers)];
+  });
   problems.push(...duplicates(volumes.map((v, i) => ({ path: `${itemPath('spec.volumes', i)}.name`, name: v.name }))));
   const names = volumes.flatMap((v) => v.name ?? []);
+  const images = new Set(volumes.flatMap((v) => (v.image === undefined ? [] : (v.name ?? []))));
   for (const list of ['initContainers', 'containers'] as const) {
     (spec[list] ?? []).forEach((container, i) => {
-      problems.push(...validateVolumeMounts(container, itemPath(`spec.${list}`, i), names));
+      const path = itemPath(`spec.${list}`, i);
+      problems.push(...validateVolumeMounts(container, path, names), ...wholeImages(container, path, images));
     });
   }
   return [...problems, ...validateHostAliases(spec)];
+}
+
+/** Of an image nothing less than all of it can be mounted (kubelet v1.32). */
+function wholeImages({ volumeMounts = [] }: Partial<Container>, containerPath: string, images: ReadonlySet<string>): Problem[] {
+  return volumeMounts.flatMap(({ name, subPath = '', subPathExpr = '' }, i) => {
+    if ((subPath === '' && subPathExpr === '') || !images.has(name)) return [];
+    const field = subPath === '' ? 'subPathExpr' : 'subPath';
+    const path = `${itemPath(`${containerPath}.volumeMounts`, i)}.${field}`;
+    return [{ path, expected: 'absent, since the volume is an image', got: shown(subPath || subPathExpr) }];
+  });
 }
 
 function validateVolume(volume: Partial<Volume>, path: string): Problem[] {
@@ -34,6 +51,8 @@ function validateVolume(volume: Partial<Volume>, path: string): Problem[] {
   const sources = Object.keys(volume).filter((key) => key !== 'name');
   if (sources.length > 1) problems.push({ path, expected: 'one source only', got: sources.join(', ') });
   if (volume.emptyDir !== undefined) problems.push(...validateEmptyDir(volume.emptyDir, `${path}.emptyDir`));
+  if (volume.image !== undefined && !volume.image.reference)
+    problems.push({ path: `${path}.image.reference`, expected: 'the name of an image', got: 'nothing' });
   if (volume.hostPath !== undefined) problems.push(...validateHostPath(volume.hostPath, `${path}.hostPath`));
   return problems;
 }

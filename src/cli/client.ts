@@ -9,6 +9,9 @@ import type { ToldPod, V1Event } from '../api/status.ts';
 import type { EphemeralContainer } from '../api/v1.ts';
 import { upgradeHeaders } from '../cri/streaming.ts';
 import type { NodeCondition } from '../operations/agentView.ts';
+import type { HoldAnswer } from '../operations/hold.ts';
+import type { ImportedImages, ListedImage, Pruned } from '../operations/images.ts';
+import type { ListedObject } from '../operations/objects.ts';
 import { envName, loadOptions } from '../options.ts';
 import { codeOf } from '../world/errno.ts';
 import { defaultConfigFile, readConfigFile } from './configFile.ts';
@@ -17,6 +20,8 @@ import { CommandError, exitCodes } from './exitCodes.ts';
 export interface AgentClient {
   pods(namespace?: string): Promise<readonly ToldPod[]>;
   sync(): Promise<readonly SyncStatus[]>;
+  /** ConfigMaps and Secrets. */
+  objects(): Promise<readonly ListedObject[]>;
   files(): Promise<readonly FileStatus[]>;
   events(filter: { readonly namespace?: string; readonly name?: string }): Promise<readonly V1Event[]>;
   conditions(): Promise<readonly NodeCondition[]>;
@@ -27,6 +32,13 @@ export interface AgentClient {
   session(path: string): Promise<Session>;
   /** One more container in a pod; as the agent has taken it. */
   debug(pod: { readonly namespace: string; readonly name: string }, container: EphemeralContainer): Promise<EphemeralContainer>;
+  hold(act: 'hold' | 'release', pod: { readonly namespace: string; readonly name: string }): Promise<HoldAnswer>;
+  images(): Promise<readonly ListedImage[]>;
+  pruneImages(dryRun: boolean): Promise<Pruned>;
+  /** Resolves when it is here, however long that takes. */
+  pullImage(image: string): Promise<{ readonly image: string; readonly id: string }>;
+  /** `path`: of a file on this machine, absolute. */
+  importImages(path: string): Promise<ImportedImages>;
 }
 
 export interface Session {
@@ -63,6 +75,7 @@ export function agentClient(socket: string): AgentClient {
   return {
     pods: (namespace) => items(`/pods${query(namespace === undefined ? {} : { namespace })}`),
     sync: () => items('/sync'),
+    objects: () => items('/objects'),
     files: () => items('/files'),
     events: (filter) => items(`/events${query(filter)}`),
     conditions: () => items('/conditions'),
@@ -80,6 +93,12 @@ export function agentClient(socket: string): AgentClient {
       const answer = await answered(socket, { path, method: 'POST', body: JSON.stringify(container) });
       return JSON.parse(await whole(socket, answer)) as EphemeralContainer;
     },
+    hold: async (act, { namespace, name }) =>
+      (await post(socket, `/${act}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`)) as HoldAnswer,
+    images: () => items('/images'),
+    pruneImages: async (dryRun) => (await post(socket, `/images/prune${dryRun ? '?dryRun=1' : ''}`)) as Pruned,
+    pullImage: async (image) => (await post(socket, `/images/pull?${new URLSearchParams({ image })}`)) as { image: string; id: string },
+    importImages: async (path) => (await post(socket, `/images/import?${new URLSearchParams({ path })}`)) as ImportedImages,
   };
 }
 
@@ -88,12 +107,18 @@ interface Asked {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** It may take as long as it takes: silence is no fault. */
+  readonly patient?: true;
 }
 
 const get = async (socket: string, path: string): Promise<unknown> => JSON.parse(await whole(socket, await answered(socket, { path })));
 
+/** Something that takes its time: a pull, an archive. */
+const post = async (socket: string, path: string): Promise<unknown> =>
+  JSON.parse(await whole(socket, await answered(socket, { path, method: 'POST', patient: true })));
+
 /** Paths whose refusals are about the thing itself, in words that need nothing before them. */
-const speaks = /^\/(containerLogs|exec|attach|debug)\//;
+const speaks = /^\/(containerLogs|exec|attach|debug|images|hold|release)(\/|$)/;
 
 /** The answer when it is one. An agent that starts is asked again. */
 async function answered(socket: string, asked: Asked & { readonly headers: object }): Promise<IncomingMessage | Session>;
@@ -106,7 +131,7 @@ async function answered(socket: string, asked: Asked): Promise<IncomingMessage |
     const status = response.statusCode ?? 0;
     if (status === 200 || status === 201) return response;
     const body = await whole(socket, response);
-    if (speaks.test(path) && status >= 400 && status < 500)
+    if (speaks.test(path) && ((status >= 400 && status < 500) || status === 502))
       throw new CommandError(status === 404 ? exitCodes.notFound : exitCodes.failed, messageOf(body));
     if (status !== 503) throw new CommandError(exitCodes.failed, `the agent answers ${status} to ${path}: ${messageOf(body)}`);
     if (waited >= startMs) throw new CommandError(exitCodes.unreachable, `the agent on ${socket} is still starting`);
@@ -123,7 +148,7 @@ function messageOf(body: string): string {
 }
 
 /** Resolves at the head of the answer. Silence before and within an answer ends it, but within a stream. */
-function ask(socketPath: string, { path, method = 'GET', headers, body }: Asked): Promise<IncomingMessage | Session> {
+function ask(socketPath: string, { path, method = 'GET', headers, body, patient }: Asked): Promise<IncomingMessage | Session> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath, path, method, headers: { host: 'podsched', ...headers }, agent: false }, (response) => {
       if (response.headers['content-length'] === undefined) asked.setTimeout(0);
@@ -133,7 +158,7 @@ function ask(socketPath: string, { path, method = 'GET', headers, body }: Asked)
       socket.setTimeout(0);
       resolve({ socket, head });
     });
-    asked.setTimeout(answerMs, () => asked.destroy(new Error(`no answer within ${answerMs / 1000} s`)));
+    if (patient !== true) asked.setTimeout(answerMs, () => asked.destroy(new Error(`no answer within ${answerMs / 1000} s`)));
     asked.on('error', (e) => reject(unreachable(socketPath, e)));
     asked.end(body);
   });

@@ -1,4 +1,4 @@
-/** `get pods|events|files [NAME]`: a table, JSON, YAML or names; once, or again and again with what has changed. */
+/** `get pods|events|files|images|configmaps|secrets [NAME]`: a table, JSON, YAML or names; once, or again and again with what has changed. */
 import { nearest } from '../api/nearest.ts';
 import type { SyncStatus } from '../api/payloads.ts';
 import type { V1Event } from '../api/status.ts';
@@ -10,6 +10,8 @@ import { knownObjects, notFoundText } from '../operations/target.ts';
 import { harmless } from '../world/terminal.ts';
 import type { AgentClient } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
+import { findImages } from './images.ts';
+import { findObjects } from './objects.ts';
 import { tableText } from './table.ts';
 
 export const outputs = ['json', 'yaml', 'wide', 'name'] as const;
@@ -30,21 +32,21 @@ export interface Printer {
   sleep(ms: number): Promise<void>;
 }
 
-interface Item {
+export interface Item {
   /** As `-o name` prints it. */
   readonly name: string;
   readonly object: unknown;
   readonly row: readonly string[];
 }
 
-interface Found {
+export interface Found {
   readonly head: readonly string[];
   readonly items: readonly Item[];
   /** Said after the table, on stderr. */
   readonly note?: string;
 }
 
-type Kind = 'pods' | 'events' | 'files';
+type Kind = 'pods' | 'events' | 'files' | 'images' | 'configmaps' | 'secrets';
 const kinds: Readonly<Record<string, Kind>> = {
   pods: 'pods',
   pod: 'pods',
@@ -54,24 +56,37 @@ const kinds: Readonly<Record<string, Kind>> = {
   ev: 'events',
   files: 'files',
   file: 'files',
+  images: 'images',
+  image: 'images',
+  configmaps: 'configmaps',
+  configmap: 'configmaps',
+  cm: 'configmaps',
+  secrets: 'secrets',
+  secret: 'secrets',
 };
 const watchMs = 1000;
 
 /** `names`: only these; none: all. `pod/web` is written in one word. */
 export async function get(what: string, names: readonly string[], o: GetOptions, client: AgentClient, print: Printer): Promise<number> {
-  const [word = '', slashed] = what.split('/');
+  // names of images have slashes of their own
+  const [word = '', slashed] = what.split(/\/(.*)/s);
   const kind = Object.hasOwn(kinds, word.toLowerCase()) ? kinds[word.toLowerCase()] : undefined;
   if (kind === undefined) {
     const close = nearest(word, Object.keys(kinds), 1);
     const meant = close === undefined ? '' : `; did you mean ${close}?`;
-    throw new CommandError(exitCodes.usage, `there is no kind ${JSON.stringify(word)}: pods, events and files can be listed${meant}`);
+    throw new CommandError(
+      exitCodes.usage,
+      `there is no kind ${JSON.stringify(word)}: pods, events, files, images, configmaps and secrets can be listed${meant}`,
+    );
   }
   const wanted = slashed === undefined ? names : [slashed, ...names];
   const look = (): Promise<Found> => find(kind, wanted, o, client, print.nowMs());
   if (o.watch) return watch(look, o, print);
   const found = await look();
   if (found.items.length === 0 && (wanted.length === 0 || kind === 'events') && (o.output === undefined || o.output === 'wide')) {
-    print.err(o.allNamespaces || kind === 'files' ? `No ${kind} found.\n` : `No ${kind} found in namespace ${o.namespace}.\n`);
+    print.err(
+      o.allNamespaces || kind === 'files' || kind === 'images' ? `No ${kind} found.\n` : `No ${kind} found in namespace ${o.namespace}.\n`,
+    );
   } else {
     print.out(render(found, o.output, wanted.length === 1 && kind !== 'events'));
   }
@@ -87,6 +102,12 @@ function find(kind: Kind, names: readonly string[], o: GetOptions, client: Agent
       return findEvents(names, o, client, nowMs);
     case 'files':
       return findFiles(names, client);
+    case 'images':
+      return findImages(names, client);
+    case 'configmaps':
+      return findObjects('ConfigMap', names, o, client, nowMs);
+    case 'secrets':
+      return findObjects('Secret', names, o, client, nowMs);
   }
 }
 

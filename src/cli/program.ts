@@ -8,9 +8,12 @@ import { agentClient, socketPath, type WhereOptions } from './client.ts';
 import { defaultConfigFile } from './configFile.ts';
 import { byteOutput, ownConsole } from './console.ts';
 import { type DebugOptions, debug } from './debug.ts';
+import type { DoctorOptions } from './doctor.ts';
 import { type ExecOptions, exec } from './exec.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { get, type Output, outputs, type Printer } from './get.ts';
+import { hold } from './hold.ts';
+import { importImages, pruneImages, pullImages } from './images.ts';
 import { type ByteOutput, type LogOptions, logs } from './logs.ts';
 import type { Console } from './session.ts';
 import { describe, showWhy } from './show.ts';
@@ -109,8 +112,8 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
   named(
     program
       .command('get')
-      .description('list pods, events or files')
-      .argument('<kind>', 'pods, events or files')
+      .description('list pods, events, files, images, configmaps or secrets')
+      .argument('<kind>', 'pods, events, files, images, configmaps or secrets')
       .argument('[name...]', 'only these'),
   )
     .option('-A, --all-namespaces', 'of all namespaces')
@@ -201,6 +204,57 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .action(async (pod: string, command: readonly string[], o: DebugOptions & WhereOptions) =>
       done(await debug(pod, command, o, await client(o), session())),
     );
+
+  const images = program.command('images').description("the node's images: list, pull, import or remove them");
+  asking(images.command('list').alias('ls').description('list the images of this node').argument('[name...]', 'only these'))
+    .addOption(new Option('-o, --output <format>', 'how to print it').choices(outputs))
+    .addHelpText('after', '\nPINNED says why an image is never removed: pod (a manifest names it), imported, sandbox, runtime.')
+    .action(async (names: readonly string[], o: WhereOptions & { readonly output?: Output }) =>
+      done(await get('images', names, { ...o, namespace: 'default', allNamespaces: true, watch: false }, await client(o), print)),
+    );
+  asking(images.command('pull').description('pull images now, with the credentials of the node').argument('<image...>', 'names')).action(
+    async (names: readonly string[], o: WhereOptions) => done(await pullImages(names, await client(o), print)),
+  );
+  asking(
+    images
+      .command('import')
+      .description('take images in from archives on this machine, and keep them')
+      .argument('<file...>', 'archives of docker save or ctr images export, also gzip or zstd'),
+  ).action(async (files: readonly string[], o: WhereOptions) => done(await importImages(files, await client(o), print)));
+  asking(images.command('prune').description('remove every image that nothing uses and nothing pins'))
+    .option('--dry-run', 'only say what would go')
+    .addHelpText(
+      'after',
+      '\nAn image stays while a container is made of it, also an ended one, while a manifest names it, and when it was imported.\nThis does not ask how full the disk is, and works where imageGCHighThresholdPercent is 100, too.',
+    )
+    .action(async (o: WhereOptions & { readonly dryRun?: true }) => done(await pruneImages(o.dryRun === true, await client(o), print)));
+
+  program
+    .command('doctor')
+    .description('look whether this machine is fit to run pods, without the agent')
+    .option('--fix', 'let containerd take the sandbox image that podsched brings')
+    .option('--restart', 'with --fix: restart containerd when its file was changed (pods keep running)')
+    .option('--config <file>', 'configuration file of podsched')
+    .option('--containerd-config <file>', 'configuration file of containerd', '/etc/containerd/config.toml')
+    .option('--container-runtime-endpoint <endpoint>', 'socket of containerd')
+    .addHelpText('after', '\n--fix changes one line of the file, keeps a copy beside it, and prints what to add where it cannot.')
+    .action(async (o: DoctorOptions) => done(await (await import('./doctor.ts')).doctor(o, print)));
+
+  for (const act of ['hold', 'release'] as const) {
+    named(
+      program
+        .command(act)
+        .description(act === 'hold' ? 'let edits of a pod wait: what runs of it goes on' : 'let edits of a pod go on')
+        .argument('<pod>', 'NAME, or pod/NAME'),
+    )
+      .addHelpText(
+        'after',
+        act === 'hold'
+          ? '\nA hold outlives reboots; podsched release ends it. Labels and the like are still taken over.\nThe annotation podsched.dev/hold: "true" in the manifest does the same.'
+          : '\nA revision that was rolled back is tried once more.',
+      )
+      .action(async (pod: string, o: NamespaceOptions) => done(await hold(act, pod, o, await client(o), print)));
+  }
 
   program
     .command('validate')

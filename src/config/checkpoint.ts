@@ -4,7 +4,7 @@
  */
 import type { KeyText, PodUid, Source } from '../api/objects.ts';
 import type { Store } from '../world/store.ts';
-import type { Candidate, Entry } from './merge.ts';
+import { type Candidate, type Entry, type GivenUp, isCandidate } from './merge.ts';
 
 const prefix = 'objects/';
 /** Tells a checkpoint without objects from none at all. */
@@ -54,7 +54,7 @@ export class Checkpoint {
       await this.store.put(marker, { version: 1 });
       this.#marked = true;
     }
-    await this.store.put(prefix + entry.key, entry);
+    await this.store.put(prefix + entry.key, stored(entry));
     this.#lost.delete(prefix + entry.key);
   }
 
@@ -73,7 +73,14 @@ export class Checkpoint {
 }
 
 /** An older copy may speak of an instance that was replaced since, and of a text that was edited since: which instance lives, the runtime knows. */
-const withoutInstance = ({ uid: _, running: __, ...entry }: Entry): Entry => entry;
+const withoutInstance = ({ uid: _, running: __, givenUp: ___, ...entry }: Entry): Entry => entry;
+
+/** The last good one is most often one that the entry has anyway: it is written once. */
+function stored({ good, ...entry }: Entry): object {
+  if (good === undefined) return entry;
+  return { ...entry, good: [...entry.candidates, entry.running].some((c) => isCandidate(c, good)) ? named(good) : good };
+}
+const named = ({ source, revision }: Candidate) => ({ source, revision });
 
 /** Acts on all items, a few at once: a card takes several syncs together as fast as one. Rejects with the first failure. */
 export async function inGroups<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
@@ -104,12 +111,29 @@ function readEntry(value: unknown, storeKey: string): Entry {
   const winner = candidates.find((c) => c.source === value.winner);
   if (winner === undefined) throw wrong('its winner is missing');
   if (winner.object.kind === 'Pod' && typeof value.uid !== 'string') throw wrong('it has no UID');
+  const running = value.running === undefined ? undefined : readCandidate(value.running);
+  const good = readGood(value.good, running === undefined ? candidates : [...candidates, running], readCandidate);
+  const givenUp = readGivenUp(value.givenUp);
   return {
     key: value.key as KeyText,
     ...(typeof value.uid === 'string' ? { uid: value.uid as PodUid } : {}),
     since: typeof value.since === 'string' ? value.since : winner.firstSeen,
     winner: winner.source,
     candidates,
-    ...(value.running !== undefined && { running: readCandidate(value.running) }),
+    ...(running && { running }),
+    ...(good && { good }),
+    ...(givenUp && { givenUp }),
   };
+}
+
+/** It only says where to go back to: without it the rest of the entry stands. */
+function readGood(value: unknown, known: readonly Candidate[], read: (value: unknown) => Candidate): Candidate | undefined {
+  if (!isObject(value)) return undefined;
+  if (value.object !== undefined) return read(value);
+  return known.find((c) => c.source === value.source && c.revision === value.revision);
+}
+
+function readGivenUp(value: unknown): GivenUp | undefined {
+  if (!isObject(value) || typeof value.revision !== 'string') return undefined;
+  return { revision: value.revision, why: typeof value.why === 'string' ? value.why : '' };
 }

@@ -4,6 +4,7 @@
  * whether the file is whole decides what may be taken for removed.
  */
 import { type DecodeOptions, decodeObject, readKey } from '../api/decode.ts';
+import { entryPath } from '../api/fieldPath.ts';
 import { revision } from '../api/hash.ts';
 import { type NodeValues, substituteNode } from '../api/nodeValues.ts';
 import { type ApiObject, type KeyText, keyOf, keyText, type Problem } from '../api/objects.ts';
@@ -12,6 +13,7 @@ import { isUnknown } from '../api/unknown.ts';
 import type { FileText } from '../world/folder.ts';
 import { maxFileBytes } from './folderReader.ts';
 import { parseDocuments, type YamlDocument } from './yaml.ts';
+import type { Place } from './yamlTree.ts';
 
 export interface DecodedObject {
   readonly key: KeyText;
@@ -20,6 +22,8 @@ export interface DecodedObject {
   readonly warnings: readonly Problem[];
   /** The document it stands in, from 0. */
   readonly index: number;
+  /** Of a ConfigMap or Secret: where that stands which an immutable one may not change. */
+  readonly places?: ReadonlyMap<string, Place>;
 }
 
 export interface FileOptions extends DecodeOptions {
@@ -171,7 +175,9 @@ class FileWork {
     const problems = mistakes.length === 0 ? [] : inFileOrder([...mistakes, ...warnings.filter(isUnknown)]);
     if (decoded.object !== undefined && problems.length === 0) {
       const { object } = decoded;
-      this.#objects.push({ key: keyText(keyOf(object)), object, revision: revision(object), warnings, index: document.index });
+      const places = lastingPlaces(object, (path) => document.at(prefix === '' ? path : `${prefix}.${path}`));
+      const accepted = { key: keyText(keyOf(object)), object, revision: revision(object), warnings, index: document.index };
+      this.#objects.push({ ...accepted, ...(places !== undefined && { places }) });
       return;
     }
     this.problem(...problems);
@@ -206,6 +212,16 @@ class FileWork {
       reason: 'Invalid',
     };
   }
+}
+
+function lastingPlaces(object: ApiObject, at: (path: string) => Place | undefined): ReadonlyMap<string, Place> | undefined {
+  if (object.kind === 'Pod') return undefined;
+  const bytes = object.kind === 'ConfigMap' ? { binaryData: object.binaryData } : { stringData: object.stringData };
+  const keys = Object.entries({ data: object.data, ...bytes }).flatMap(([field, map]) =>
+    Object.keys(map ?? {}).map((k) => entryPath(field, k)),
+  );
+  const places = ['immutable', 'type', ...(object.immutable === true ? keys : [])].map((path) => [path, at(path)] as const);
+  return new Map(places.flatMap(([path, place]) => (place === undefined ? [] : [[path, place] as const])));
 }
 
 /** Among several documents, a kind that is none of ours is named with its document. */

@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import type { KeyText } from '../api/objects.ts';
 import type { FileText } from '../world/folder.ts';
 import { type DecodedFile, decodeFile, type FileOptions } from './decode.ts';
+import { refuseChanged } from './immutable.ts';
+import type { Entry } from './merge.ts';
 import { configurationFile } from './names.ts';
 import type { Stretch } from './stretch.ts';
 
@@ -13,6 +15,11 @@ export class DecodedFolder {
 
   get files(): DecodedFile[] {
     return [...this.#files.values()].map((f) => f.file);
+  }
+
+  /** The files next to what is accepted: what an immutable object may not become is refused there. */
+  besides(accepted: ReadonlyMap<KeyText, Entry>): readonly DecodedFile[] {
+    return refuseChanged(this.files, accepted);
   }
 
   /** Every file was understood to its end: what none of them names, nobody wants. */

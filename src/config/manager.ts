@@ -8,22 +8,23 @@
  * Mirrors kubelet v1.32 config/config.go (merge into ADD, UPDATE, REMOVE, RECONCILE), with behaviour 1 to 3, 9 to 12 and 17 in place of
  * its identity by UID.
  */
-import type { DesiredPod, InstanceState, PodUpdate } from '../api/desired.ts';
-import type { EditVerdict, PodEdit } from '../api/edit.ts';
-import { toDesiredPod } from '../api/instance.ts';
+import type { InstanceState, PodUpdate } from '../api/desired.ts';
+import type { PodEdit } from '../api/edit.ts';
 import type { NodeValues } from '../api/nodeValues.ts';
 import type { ApiObject, KeyText, PodUid, Source } from '../api/objects.ts';
-import { type Clock, toRfc3339 } from '../world/clock.ts';
+import { rollbackAnnotation } from '../api/rollback.ts';
+import type { Clock } from '../world/clock.ts';
 import type { FolderReader } from '../world/folder.ts';
 import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
-import { Checkpoint, type CheckpointState, inGroups } from './checkpoint.ts';
+import { Accepted, outcome } from './accepted.ts';
+import { Checkpoint, type CheckpointState } from './checkpoint.ts';
 import { DecodedFolder } from './decodedFolder.ts';
-import { type EditView, editOf, type JudgedEdit, judgeWanted } from './edits.ts';
-import { type Candidate, type Entry, hasNoInstance, isSame, mergeFolder, saysTheSame, visibleTo, type Wanted, winnerOf } from './merge.ts';
+import type { Verdicts } from './edits.ts';
+import { carriedOut, type Entry, hasNoInstance, isOpen, mergeFolder, runsOf, visibleTo, type Wanted, winnerOf } from './merge.ts';
 import { Stretch } from './stretch.ts';
 import { ConfigTeller, type ConfigTellerDeps } from './teller.ts';
-import type { ConfigView, Told } from './view.ts';
+import { type ConfigView, knownImages } from './view.ts';
 
 export interface ConfigDeps extends ConfigTellerDeps {
   readonly clock: Clock;
@@ -42,58 +43,47 @@ export interface ConfigDeps extends ConfigTellerDeps {
   /** The instance that the runtime has of a pod whose UID is not known any more; 'unknown': the runtime was not listed yet. */
   runtimeUid(key: KeyText, podHash: string): PodUid | undefined | 'unknown';
   /**
-   * What admission says of edits, each call with all that is to be carried out or waits: by key, what is not simply carried out. Left out:
-   * every edit goes on.
+   * Edits before anything is stopped, each call with all that is to be carried out or waits and that nobody holds: by key, what is not simply
+   * carried out. Left out: every edit goes on.
    */
-  judgeEdits?(edits: readonly PodEdit[]): ReadonlyMap<KeyText, EditVerdict>;
+  judgeEdits?(edits: readonly PodEdit[]): Verdicts | Promise<Verdicts>;
+  /** Who holds a pod at what runs of it, in words; undefined: nobody. Left out: nobody ever. */
+  held?(key: KeyText, wanted: ApiObject): string | undefined;
   emit(u: PodUpdate): void;
 }
 
-type Outcome = Record<PodUpdate['op'], DesiredPod[]>;
-interface Pending extends Told {
-  readonly sources: readonly Candidate[];
-}
-
 export class Config {
-  #entries = new Map<KeyText, Entry>();
-  #desired = new Map<KeyText, DesiredPod>();
-  #pending = new Map<KeyText, Pending>();
-  /** Why an accepted edit is not carried out. */
-  #blocked = new Map<KeyText, Told>();
+  readonly #accepted: Accepted;
   readonly #checkpoint: Checkpoint;
   #state: CheckpointState = 'absent';
-  /**
-   * Pods that the runtime may have without our knowing their UID: those that the folder names and the checkpoint does not, in the first
-   * read, and with a lost checkpoint until no file is broken any more.
-   */
-  #adoptable: Set<KeyText> | undefined;
-  #settledOnce = false;
-  /** Pods that began in this run: what the runtime has of them is known. */
-  #begun = new Set<KeyText>();
   #read = false;
   #fault: string | undefined;
   #insecure: string | undefined;
   #degraded: string | undefined;
   #turn: Promise<void> = Promise.resolve();
   #waiting: Promise<void> | undefined;
-  readonly #stretch: Stretch;
   readonly #folder: DecodedFolder;
   readonly #teller: ConfigTeller;
-  readonly #edits: EditView;
 
   constructor(private readonly deps: ConfigDeps) {
     this.#checkpoint = new Checkpoint(deps.store);
-    this.#stretch = new Stretch(deps.clock);
-    this.#folder = new DecodedFolder(this.#stretch);
+    const stretch = new Stretch(deps.clock);
+    this.#folder = new DecodedFolder(stretch);
     this.#teller = new ConfigTeller(deps);
-    this.#edits = {
-      entry: (key) => this.#entries.get(key),
-      desired: (key) => this.#desired.get(key),
-      desiredOf: (entry) => this.#desiredOf(entry),
-      instanceState: (uid) => deps.instanceState(uid),
-      judge: (edits) => deps.judgeEdits?.(edits) ?? new Map(),
-      breathe: () => this.#stretch.breathe(),
-    };
+    const { clock, log, nodeName } = deps;
+    this.#accepted = new Accepted(
+      {
+        ...{ clock, log, nodeName },
+        newUid: () => deps.newUid(),
+        instanceState: (uid) => deps.instanceState(uid),
+        runtimeUid: (key, podHash) => deps.runtimeUid(key, podHash),
+        held: (key, { object }) => deps.held?.(key, object),
+        judge: (edits) => deps.judgeEdits?.(edits) ?? new Map(),
+        emit: (update) => deps.emit(update),
+      },
+      this.#checkpoint,
+      stretch,
+    );
   }
 
   /** Reads the checkpoint, once, before anything else. What it accepted is desired again, under the same UIDs. Never rejects for bad state. */
@@ -105,14 +95,14 @@ export class Config {
       const out = outcome();
       for (const entry of entries) {
         try {
-          this.#accept(entry, this.#desiredOf(entry), 'ADD', out);
-          if (hasNoInstance(entry)) this.#adoptable = new Set([...(this.#adoptable ?? []), entry.key]);
+          this.#accepted.accept(entry, this.#accepted.desiredOf(entry), 'ADD', out);
+          if (hasNoInstance(entry)) this.#accepted.adoptable.add(entry.key);
         } catch (e) {
           this.#state = 'lost';
           this.deps.log.error({ key: entry.key, error: describeError(e) }, 'a stored object cannot be used');
         }
       }
-      this.#emit(out);
+      this.#accepted.emit(out);
       this.#tell();
     });
   }
@@ -161,56 +151,128 @@ export class Config {
 
   /** The accepted winner. */
   object(key: KeyText): ApiObject | undefined {
-    const entry = this.#entries.get(key);
+    const entry = this.#accepted.entries.get(key);
     return entry === undefined ? undefined : winnerOf(entry)?.object;
+  }
+
+  /** The same with its revision. */
+  wanted(key: KeyText): { readonly object: ApiObject; readonly revision: string } | undefined {
+    const entry = this.#accepted.entries.get(key);
+    return entry && winnerOf(entry);
   }
 
   /** What a pod of `source` may see of it: files see files, topics see topics (behaviour 13). */
   objectFor(key: KeyText, source: Source): ApiObject | undefined {
-    const entry = this.#entries.get(key);
+    const entry = this.#accepted.entries.get(key);
     return entry === undefined ? undefined : visibleTo(entry, source)?.object;
   }
 
   /** Some source names it, accepted or not yet. */
   has(key: KeyText): boolean {
-    return this.#entries.has(key) || this.#pending.has(key);
+    return this.#accepted.entries.has(key) || this.#accepted.pending.has(key);
+  }
+
+  /** Images that a known pod may need: of what is wanted, of what runs, and of what a rollback would go back to. */
+  knownImages(): ReadonlySet<string> {
+    return knownImages(this.#accepted.entries.values());
   }
 
   /** The same object as a new instance: stored, then REMOVE and ADD. Nothing happens when no accepted pod has this UID. */
   renewInstance(uid: PodUid): Promise<void> {
     return this.#inTurn(async () => {
-      const before = [...this.#desired.values()].find((p) => p.uid === uid);
-      const entry = before === undefined ? undefined : this.#entries.get(before.key);
-      if (before === undefined || entry === undefined) return;
-      // a new instance is of what is accepted
-      const { running: _, ...accepted } = entry;
-      const next: Entry = { ...accepted, uid: this.deps.newUid(), since: this.#now() };
+      const { desired, entries, blocked } = this.#accepted;
+      const before = [...desired.values()].find((p) => p.uid === uid);
+      const entry = before === undefined ? undefined : entries.get(before.key);
+      const winner = entry && winnerOf(entry);
+      if (before === undefined || entry === undefined || winner === undefined) return;
+      const held = this.deps.held?.(entry.key, winner.object) !== undefined;
+      // a new instance is of what is accepted, unless that is held back on purpose
+      const next: Entry = {
+        ...(held ? entry : carriedOut(entry, winner, entry.candidates)),
+        uid: this.deps.newUid(),
+        since: this.#accepted.now(),
+      };
       await this.#checkpoint.save(next);
       const out = outcome();
-      this.#blocked.delete(next.key);
+      if (next.running === undefined) blocked.delete(next.key);
       out.REMOVE.push(before);
-      this.#accept(next, this.#desiredOf(next), 'ADD', out);
-      this.#emit(out);
+      this.#accepted.accept(next, this.#accepted.desiredOf(next), 'ADD', out);
+      this.#accepted.emit(out);
       this.#tell();
     });
   }
 
-  /** Edits that were blocked are judged again. */
-  retryBlocked(): Promise<void> {
+  /** All edits that wait are judged again, and these objects. */
+  retryBlocked(keys: readonly KeyText[] = []): Promise<void> {
     return this.#inTurn(async () => {
-      await this.#settleAgain((e) => e.running !== undefined);
+      await this.#settleAgain((e) => isOpen(e) || keys.includes(e.key));
       this.#tell();
     });
+  }
+
+  /** This revision was Ready, or succeeded: from now on it is what a rollback goes back to. On the card only where a rollback is asked for. */
+  markGood(key: KeyText, revision: string): Promise<void> {
+    return this.#inTurn(async () => {
+      const entry = this.#accepted.entries.get(key);
+      const runs = entry && runsOf(entry);
+      if (entry === undefined || runs?.revision !== revision || entry.good?.revision === revision) return;
+      const { givenUp, ...rest } = entry;
+      // it became ready while the way back was blocked: there is no reason to go
+      const late = givenUp?.revision === revision;
+      const next: Entry = { ...rest, good: runs, ...(givenUp && !late && { givenUp }) };
+      if (late || asksForRollback(winnerOf(entry)?.object)) await this.#checkpoint.save(next);
+      this.#accepted.entries.set(key, next);
+      if (!late) return;
+      await this.#settleAgain((e) => e.key === key || isOpen(e));
+      this.#tell();
+    });
+  }
+
+  /** It is the revision that a rollback would go back to, so none is needed for it. */
+  isGood(key: KeyText, revision: string): boolean {
+    return this.#accepted.entries.get(key)?.good?.revision === revision;
+  }
+
+  /** What a rollback of this winner would go back to; undefined: nothing, or it is not what runs. */
+  wayBack(key: KeyText, revision: string): string | undefined {
+    const entry = this.#accepted.entries.get(key);
+    if (entry === undefined || runsOf(entry)?.revision !== revision || winnerOf(entry)?.revision !== revision) return undefined;
+    return entry.good?.revision === revision ? undefined : entry.good?.revision;
+  }
+
+  /** The winner was not Ready in its time: the last good one is to run again, as soon as it may. Rejects when it cannot be stored. */
+  giveUp(key: KeyText, revision: string, why: string): Promise<void> {
+    return this.#inTurn(async () => {
+      const entry = this.#accepted.entries.get(key);
+      if (entry === undefined || this.wayBack(key, revision) === undefined) return;
+      const next: Entry = { ...entry, givenUp: { revision, why } };
+      await this.#checkpoint.save(next);
+      this.#accepted.entries.set(key, next);
+      await this.#settleAgain((e) => e.key === key || isOpen(e));
+      this.#tell();
+    });
+  }
+
+  /** A revision that was given up is tried once more. False: none was. Rejects when it cannot be stored. */
+  async tryAgain(key: KeyText): Promise<boolean> {
+    let given = false;
+    await this.#inTurn(async () => {
+      const entry = this.#accepted.entries.get(key);
+      if (entry?.givenUp === undefined) return;
+      const { givenUp: _, ...next } = entry;
+      await this.#checkpoint.save(next);
+      this.#accepted.entries.set(key, next);
+      given = true;
+      await this.#settleAgain((e) => e.key === key || isOpen(e));
+      this.#tell();
+    });
+    return given;
   }
 
   #inTurn(act: () => Promise<void>): Promise<void> {
     const mine = this.#turn.then(act);
     this.#turn = mine.catch(() => {}); // the failure is the caller's; the next act is not concerned
     return mine;
-  }
-
-  #now(): string {
-    return toRfc3339(this.deps.clock.now());
   }
 
   async #step(): Promise<void> {
@@ -223,24 +285,24 @@ export class Config {
         ? `${listing.insecure}, which strict refuses`
         : undefined;
     if (!listing.ok || this.#fault !== undefined) {
-      await this.#settleAgain((e) => hasNoInstance(e) || e.running !== undefined);
+      await this.#settleAgain((e) => hasNoInstance(e) || isOpen(e));
       return this.#tell();
     }
     const allowedUnsafeSysctls = this.deps.allowedUnsafeSysctls?.() ?? [];
     const node = this.deps.nodeFacts?.() ?? { name: this.deps.nodeName, labels: {} };
     const fresh = await this.#folder.take(listing.files, { strict, allowedUnsafeSysctls, node });
     const first = !this.#read;
-    if (!fresh && !first && this.#pending.size === 0) return this.#tell();
-    const wanted = mergeFolder(this.#entries, this.#folder.files, this.#now());
-    if (this.#state !== 'read' && !this.#settledOnce) {
-      const unknown = [...this.#unknownPods(wanted)].filter((key) => !this.#begun.has(key));
-      this.#adoptable = new Set([...(this.#adoptable ?? []), ...unknown]);
+    if (!fresh && !first && this.#accepted.pending.size === 0) return this.#tell();
+    const { entries, pending, adoptable, begun } = this.#accepted;
+    const wanted = mergeFolder(entries, this.#folder.besides(entries), this.#accepted.now());
+    if (this.#state !== 'read' && !this.#accepted.settledOnce) {
+      for (const key of this.#unknownPods(wanted)) if (!begun.has(key)) adoptable.add(key);
     }
-    this.#pending.clear();
-    await this.#settle(wanted);
+    pending.clear();
+    await this.#accepted.settle(wanted);
     this.#read = true;
-    this.#settledOnce ||= this.ready();
-    if (this.ready() && this.#pending.size === 0) {
+    this.#accepted.settledOnce ||= this.ready();
+    if (this.ready() && pending.size === 0) {
       await this.#checkpoint
         .forgetLost()
         .catch((e) => this.deps.log.warn({ error: describeError(e) }, 'unreadable state cannot be removed'));
@@ -250,9 +312,9 @@ export class Config {
 
   /** The folder is not asked: what was accepted before is all there is. */
   async #settleAgain(which: (entry: Entry) => boolean): Promise<void> {
-    const again = [...this.#entries.values()].filter(which);
+    const again = [...this.#accepted.entries.values()].filter(which);
     if (again.length === 0) return;
-    await this.#settle(
+    await this.#accepted.settle(
       again.map((entry) => {
         const winner = winnerOf(entry);
         return { key: entry.key, candidates: entry.candidates, ...(winner === undefined ? {} : { winner }) };
@@ -263,123 +325,7 @@ export class Config {
   /** Pods without an entry that the folder names, refused ones too. */
   #unknownPods(wanted: readonly Wanted[]): Set<KeyText> {
     const keys = [...wanted.map((w) => w.key), ...this.#folder.keys];
-    return new Set(keys.filter((key) => key.startsWith('Pod/') && !this.#entries.has(key)));
-  }
-
-  /** Stores what is wanted, object by object; what cannot be stored stays as it was and is tried again. */
-  async #settle(wanted: readonly Wanted[]): Promise<void> {
-    const out = outcome();
-    for (const { key } of wanted) this.#pending.delete(key);
-    const edits = await judgeWanted(wanted, this.#edits);
-    await inGroups(wanted, async (w) => {
-      await this.#stretch.breathe();
-      const before = this.#entries.get(w.key);
-      if (isSame(before, w)) {
-        // the same objects by content: those of the files are kept, so that none is in memory twice
-        if (before !== undefined) this.#entries.set(w.key, { ...before, candidates: w.candidates });
-        return;
-      }
-      try {
-        await this.#settleOne(before, w, edits.get(w.key), out);
-      } catch (e) {
-        this.#pending.set(w.key, { reason: 'StoreFailed', message: describeError(e), sources: w.candidates });
-        this.deps.log.error({ key: w.key, error: describeError(e) }, 'an object cannot be stored');
-      }
-    });
-    this.#emit(out);
-  }
-
-  async #settleOne(before: Entry | undefined, wanted: Wanted, judged: JudgedEdit | undefined, out: Outcome): Promise<void> {
-    const old = this.#desired.get(wanted.key);
-    if (wanted.winner === undefined) {
-      await this.#checkpoint.remove(wanted.key);
-      this.#entries.delete(wanted.key);
-      this.#desired.delete(wanted.key);
-      this.#adoptable?.delete(wanted.key);
-      this.#blocked.delete(wanted.key);
-      if (old !== undefined) out.REMOVE.push(old);
-      return;
-    }
-    const base = { key: wanted.key, winner: wanted.winner.source, candidates: wanted.candidates };
-    if (wanted.winner.object.kind !== 'Pod') {
-      const entry: Entry = { ...base, since: before?.since ?? this.#now() };
-      await this.#checkpoint.save(entry);
-      this.#accept(entry, undefined, 'ADD', out);
-      return;
-    }
-    if (before?.uid === undefined || old === undefined) return this.#settleNew(base, wanted, out);
-    const same: Entry = { ...base, uid: before.uid, since: before.since };
-    const edit = judged?.edit ?? editOf(wanted, this.#edits);
-    if (edit === undefined) return;
-    const verdict = edit.effect === 'none' ? undefined : judged?.verdict;
-    if (verdict?.act === 'block') return this.#block(before, wanted, same, verdict);
-    const { after } = edit;
-    const effect = verdict?.act === 'replace' ? 'replace' : edit.effect;
-    this.#blocked.delete(wanted.key);
-    if (effect === 'replace') {
-      const next: Entry = { ...base, uid: this.deps.newUid(), since: this.#now() };
-      const desired = this.#desiredOf(next);
-      await this.#checkpoint.save(next);
-      out.REMOVE.push(old);
-      return this.#accept(next, desired, 'ADD', out);
-    }
-    await this.#checkpoint.save(same);
-    // a shadowed file came, changed or went: nothing of the running pod is different
-    if (effect === 'none' && old.source === after.source && old.revision === after.revision) this.#entries.set(same.key, same);
-    else this.#accept(same, after, effect === 'update' ? 'UPDATE' : 'RECONCILE', out);
-  }
-
-  /** Accepted and not carried out: what runs goes on, and both are stored. Written only when something of it is different. */
-  async #block(before: Entry, wanted: Wanted, same: Entry, { reason, message }: Told): Promise<void> {
-    const running = before.running ?? winnerOf(before);
-    const entry: Entry = { ...same, ...(running !== undefined && { running }) };
-    if (before.running === undefined || !saysTheSame(before, wanted)) await this.#checkpoint.save(entry);
-    this.#entries.set(entry.key, entry);
-    this.#blocked.set(entry.key, { reason, message });
-  }
-
-  /** A pod without an instance that we know: the runtime's, when our own knowledge was lost, else a new one. */
-  async #settleNew(base: Omit<Entry, 'uid' | 'since'>, wanted: Wanted, out: Outcome): Promise<void> {
-    const draft: Entry = { ...base, uid: this.deps.newUid(), since: this.#now() };
-    let desired = this.#desiredOf(draft);
-    if (desired === undefined) return;
-    let entry = draft;
-    if (this.#adoptable?.has(base.key)) {
-      const uid = this.deps.runtimeUid(base.key, desired.podHash);
-      if (uid === 'unknown') {
-        const message = 'the runtime has not been listed yet, and it may have this pod already';
-        this.#pending.set(base.key, { reason: 'RuntimeDown', message, sources: wanted.candidates });
-        return;
-      }
-      if (uid !== undefined) {
-        entry = { ...draft, uid };
-        desired = this.#desiredOf(entry);
-      }
-    }
-    await this.#checkpoint.save(entry);
-    this.#adoptable?.delete(base.key);
-    this.#accept(entry, desired, 'ADD', out);
-  }
-
-  #desiredOf(entry: Entry): DesiredPod | undefined {
-    const runs = entry.running ?? winnerOf(entry);
-    if (runs?.object.kind !== 'Pod' || entry.uid === undefined) return undefined;
-    return toDesiredPod(runs.object, { uid: entry.uid, source: runs.source, nodeName: this.deps.nodeName, firstSeen: entry.since });
-  }
-
-  #accept(entry: Entry, desired: DesiredPod | undefined, op: PodUpdate['op'], out: Outcome): void {
-    this.#entries.set(entry.key, entry);
-    if (desired === undefined) return;
-    if (!this.#settledOnce) this.#begun.add(entry.key);
-    this.#desired.set(entry.key, desired);
-    out[op].push(desired);
-  }
-
-  #emit(out: Outcome): void {
-    for (const op of ['REMOVE', 'ADD', 'UPDATE', 'RECONCILE'] as const) {
-      const pods = out[op].sort((a, b) => (a.key < b.key ? -1 : 1));
-      if (pods.length > 0) this.deps.emit({ op, pods });
-    }
+    return new Set(keys.filter((key) => key.startsWith('Pod/') && !this.#accepted.entries.has(key)));
   }
 
   #tell(): void {
@@ -389,8 +335,13 @@ export class Config {
       ...(this.#insecure === undefined ? {} : { insecure: this.#insecure }),
       ...(this.#degraded === undefined ? {} : { degraded: this.#degraded }),
     };
-    this.#teller.update({ entries: this.#entries, files: this.#folder.files, pending: this.#pending, blocked: this.#blocked, folder });
+    const { entries, pending, blocked } = this.#accepted;
+    const heldBy = (entry: Entry): string | undefined => {
+      const winner = winnerOf(entry);
+      return winner?.object.kind === 'Pod' ? this.deps.held?.(entry.key, winner.object) : undefined;
+    };
+    this.#teller.update({ entries, files: this.#folder.besides(entries), pending, blocked, heldBy, folder });
   }
 }
 
-const outcome = (): Outcome => ({ ADD: [], UPDATE: [], REMOVE: [], RECONCILE: [] });
+const asksForRollback = (object: ApiObject | undefined): boolean => object?.metadata.annotations?.[rollbackAnnotation] !== undefined;

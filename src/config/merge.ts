@@ -27,8 +27,18 @@ export interface Entry {
   readonly since: string;
   readonly winner: Source;
   readonly candidates: readonly Candidate[];
-  /** What runs, where it is another than the winner: the edit is blocked, and this goes on. */
+  /** What runs, where it is another than the winner: the edit is blocked or the winner given up, and this goes on. */
   readonly running?: Candidate;
+  /** The last one that was Ready, or Succeeded, as far as anybody saw: what a rollback goes back to. */
+  readonly good?: Candidate;
+  /** The winner was not Ready in its time: `good` runs in its place, until the winner is another or somebody releases it. */
+  readonly givenUp?: GivenUp;
+}
+
+export interface GivenUp {
+  readonly revision: string;
+  /** For people, with both revisions. */
+  readonly why: string;
 }
 
 /** What an object should become; without candidates it goes. */
@@ -41,6 +51,18 @@ export interface Wanted {
 export const fileSource = (name: string): Source => `file:${name}`;
 export const fileOf = (source: Source): string | undefined => (source.startsWith('file:') ? source.slice(5) : undefined);
 export const winnerOf = (entry: Entry): Candidate | undefined => entry.candidates.find((c) => c.source === entry.winner);
+/** What runs of it, or should. */
+export const runsOf = (entry: Entry): Candidate | undefined => entry.running ?? winnerOf(entry);
+export const isCandidate = (a: Candidate | undefined, b: Candidate | undefined): boolean =>
+  a?.source === b?.source && a?.revision === b?.revision;
+
+/** The entry once what is wanted is carried out: the winner runs, or in place of one that was given up the last good one. */
+export function carriedOut(before: Entry, winner: Candidate, candidates: readonly Candidate[]): Entry {
+  const { key, uid, since, good, givenUp } = before;
+  const kept: Entry = { key, winner: winner.source, candidates, ...(uid !== undefined && { uid }), since, ...(good && { good }) };
+  if (good === undefined || givenUp?.revision !== winner.revision || good.revision === winner.revision) return kept;
+  return { ...kept, givenUp, running: good };
+}
 
 /** The strongest candidate of the same kind of source as `source`: the winner if it is one. */
 export function visibleTo(entry: Entry, source: Source): Candidate | undefined {
@@ -96,9 +118,20 @@ export const hasNoInstance = (entry: Entry): boolean => entry.uid === undefined 
 /** Whether the checkpoint already says what is wanted. */
 export function isSame(entry: Entry | undefined, wanted: Wanted): boolean {
   if (entry === undefined) return wanted.winner === undefined;
-  if (hasNoInstance(entry) || entry.running !== undefined) return false;
+  if (hasNoInstance(entry) || isOpen(entry)) return false;
   return saysTheSame(entry, wanted);
 }
+
+/** What runs is not the winner, or should not be: it is judged again whenever something may have changed. */
+export const isOpen = (entry: Entry): boolean => entry.running !== undefined || entry.givenUp !== undefined;
+
+/** Nothing is different that is worth a write. */
+export const isStoredSo = (a: Entry, b: Entry): boolean =>
+  a.uid === b.uid &&
+  saysTheSame(a, { candidates: b.candidates, winner: { source: b.winner } }) &&
+  isCandidate(a.running, b.running) &&
+  isCandidate(a.good, b.good) &&
+  a.givenUp?.revision === b.givenUp?.revision;
 
 /** The same winner and the same candidates, whatever runs. */
 export function saysTheSame(entry: Entry, wanted: Pick<Wanted, 'candidates'> & { readonly winner?: Pick<Candidate, 'source'> }): boolean {

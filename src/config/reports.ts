@@ -1,9 +1,9 @@
 // pure
 /** What is worth an event: each thing that is wrong with the folder, a file or an object, once as long as it stays the same. */
-import type { ObjectKey, Problem } from '../api/objects.ts';
+import type { KeyText, ObjectKey, Problem } from '../api/objects.ts';
 import { problemText, withoutValue } from '../api/problems.ts';
 import { fileOf } from './merge.ts';
-import { type ConfigView, shadowedExpectation, splitKey } from './view.ts';
+import { type ConfigView, shadowedExpectation, splitKey, type Told } from './view.ts';
 
 export interface ConfigEvent {
   readonly type: 'Normal' | 'Warning';
@@ -30,6 +30,14 @@ export function computeReports(view: ConfigView): Map<string, ConfigEvent> {
   const add = (id: string, object: ConfigEvent['object'], reason: string, message: string): void => {
     reports.set(id, { type: 'Warning', reason, message, object });
   };
+  const addBlocked = (key: KeyText, { reason, message }: Told): void => {
+    const [id, about] = [`blocked ${key}`, splitKey(key)];
+    // a pull has events of its own, and what is on its way is no trouble
+    if (reason === 'PullingImage') return;
+    if (reason === 'Held') reports.set(id, { type: 'Normal', reason, message: `the edit waits: ${message}`, object: about });
+    else if (reason === 'RolledBack') add(id, about, reason, message);
+    else add(id, about, 'UpdateBlocked', `${reason}: ${message}`);
+  };
   const { fault, insecure, degraded } = view.folder;
   if (fault !== undefined) add('fault', { file: folderItself }, 'SourceUnreadable', fault);
   if (insecure !== undefined) add('insecure', { file: folderItself }, 'InsecurePermissions', insecure);
@@ -46,8 +54,7 @@ export function computeReports(view: ConfigView): Map<string, ConfigEvent> {
     // RuntimeDown is the node's own trouble, told as its condition; and for a moment it is so at every start
     if (object.pending !== undefined && object.pending.reason !== 'RuntimeDown')
       add(`pending ${object.key}`, splitKey(object.key), object.pending.reason, object.pending.message);
-    if (object.blockedEdit !== undefined)
-      add(`blocked ${object.key}`, splitKey(object.key), 'UpdateBlocked', `${object.blockedEdit.reason}: ${object.blockedEdit.message}`);
+    if (object.blockedEdit !== undefined) addBlocked(object.key, object.blockedEdit);
   }
   for (const { file, problems, warnings } of view.files) {
     const mistakes = problems.filter((p) => p.expected !== shadowedExpectation);

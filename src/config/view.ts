@@ -28,10 +28,14 @@ export interface ObjectView {
   readonly name: string;
   readonly winner?: { readonly source: Source; readonly revision: string };
   readonly uid?: PodUid;
+  /** When it (a pod: this instance) was first accepted, RFC 3339. */
+  readonly since?: string;
   /** Wanted, and held back. */
   readonly pending?: Told;
-  /** Accepted, and what ran before goes on, since there is no room for it. */
+  /** Accepted, and something else runs: there is no room for it, its images are not here, it was given up, somebody holds the pod. */
   readonly blockedEdit?: Told;
+  /** Who holds the pod at what runs of it, in words. */
+  readonly heldBy?: string;
   readonly sources: readonly SourceView[];
 }
 
@@ -65,6 +69,8 @@ export interface ViewInput {
   readonly pending: ReadonlyMap<KeyText, Told & { readonly sources: readonly { readonly source: Source; readonly revision: string }[] }>;
   /** Why what is accepted is not what runs. */
   readonly blocked: ReadonlyMap<KeyText, Told>;
+  /** Who holds it, in words; left out: nobody. */
+  heldBy?(entry: Entry): string | undefined;
   readonly folder: FolderView;
 }
 
@@ -91,6 +97,20 @@ export function ignoredPaths({ objects, folder }: ConfigView, key: KeyText, sour
   if (!folder.read) return undefined;
   const said = objects.find((o) => o.key === key)?.sources.find((s) => s.source === source);
   return (said?.warnings ?? []).flatMap((w) => (w.path === '' ? [] : [w.path]));
+}
+
+/** Images that a known pod may need, as written: of what is wanted, of what runs, and of what a rollback would go back to. */
+export function knownImages(entries: Iterable<Entry>): ReadonlySet<string> {
+  const images = new Set<string>();
+  for (const entry of entries) {
+    for (const candidate of [winnerOf(entry), entry.running, entry.good]) {
+      if (candidate?.object.kind !== 'Pod') continue;
+      const { initContainers = [], containers, volumes = [] } = candidate.object.spec;
+      for (const { image } of [...initContainers, ...containers]) images.add(image);
+      for (const { image } of volumes) if (image?.reference !== undefined) images.add(image.reference);
+    }
+  }
+  return images;
 }
 
 type Refusals = ReadonlyMap<Source, { readonly reason: string; readonly problems: readonly Problem[] }>;
@@ -121,6 +141,7 @@ function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsO
   const pending = input.pending.get(key);
   const blocked = input.blocked.get(key);
   const winner = entry === undefined ? undefined : winnerOf(entry);
+  const heldBy = entry && input.heldBy?.(entry);
   const revisions = new Map<Source, string>(entry?.candidates.map((c) => [c.source, c.revision]));
   for (const { source, revision } of pending?.sources ?? []) revisions.set(source, revision);
   const sources = [...new Set([...revisions.keys(), ...refused.keys()])].sort().map((source): SourceView => {
@@ -145,8 +166,10 @@ function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsO
     ...splitKey(key),
     ...(winner === undefined ? {} : { winner: { source: winner.source, revision: winner.revision } }),
     ...(entry?.uid === undefined ? {} : { uid: entry.uid }),
+    ...(entry === undefined ? {} : { since: entry.since }),
     ...(pending === undefined ? {} : { pending: { reason: pending.reason, message: pending.message } }),
     ...(blocked === undefined ? {} : { blockedEdit: blocked }),
+    ...(heldBy === undefined ? {} : { heldBy }),
     sources,
   };
 }

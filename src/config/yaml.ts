@@ -88,8 +88,12 @@ function syntaxProblem(
   e: { readonly code: ErrorCode; readonly message: string; readonly pos: readonly [number, number] },
   placeOf: (offset: number) => Place,
 ): Problem {
-  return { path: '', expected: expectedBy(e.code), got: e.message, ...placeOf(e.pos[0]) };
+  return { path: '', expected: expectedBy(e.code), got: withoutQuote(e.message), ...placeOf(e.pos[0]) };
 }
+
+/** The parser's words without what they quote of the text: it may be a password that was not quoted. The place is told beside it. */
+const withoutQuote = (message: string): string =>
+  message.replace(/(: | escape sequence ).*$/s, (_, sign: string) => sign.replace(/[: ]+$/, ''));
 
 const expectedBy = (code: ErrorCode): string => {
   if (code === 'TAB_AS_INDENT') return 'spaces as indent';

@@ -98,11 +98,14 @@ export interface SandboxConfig {
   readonly seLinux?: SeLinuxOptions;
 }
 
-/** A folder or file of the host inside a container. */
+/** A folder or file of the host inside a container, or the files of an image. */
 export interface Mount {
   readonly containerPath: string;
+  /** '' with an image. */
   readonly hostPath: string;
   readonly readonly: boolean;
+  /** Resolved image id, as ImageService gave it. Only for runtimes that have it (containerd 2.1): others make an empty folder of it. */
+  readonly image?: string;
   /** Absent: PRIVATE. */
   readonly propagation?: 'PRIVATE' | 'HOST_TO_CONTAINER' | 'BIDIRECTIONAL';
   readonly recursiveReadOnly?: boolean;
@@ -173,6 +176,8 @@ export interface Runtime {
   status(): Promise<readonly RuntimeCondition[]>;
   /** How the runtime makes cgroups; undefined when it does not say. */
   cgroupDriver(): Promise<'cgroupfs' | 'systemd' | undefined>;
+  /** The name of the image that sandboxes are made of; undefined where the runtime does not say (containerd 2). */
+  sandboxImage(): Promise<string | undefined>;
   /** The runtime's handlers and what they can; empty where it does not tell (containerd before 2.0). */
   handlers(): Promise<readonly RuntimeHandler[]>;
   /** Also the sandboxes of others; the caller sorts out what is ours. `uid` asks for one pod's only. */

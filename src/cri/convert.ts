@@ -113,6 +113,7 @@ const mountMessage = (m: Mount): MessageInitShape<typeof pb.MountSchema> => ({
   propagation: pb.MountPropagation[`PROPAGATION_${m.propagation ?? 'PRIVATE'}`],
   recursiveReadOnly: m.recursiveReadOnly ?? false,
   selinuxRelabel: m.selinuxRelabel ?? false,
+  ...(m.image !== undefined && { image: { image: m.image } }),
 });
 
 const namespaceMessage = (n: NamespaceOptions): MessageInitShape<typeof pb.NamespaceOptionSchema> => ({

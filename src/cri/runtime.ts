@@ -100,6 +100,18 @@ export class CriRuntime implements Runtime, Streams {
     return systemd === undefined ? undefined : systemd ? 'systemd' : 'cgroupfs';
   }
 
+  /** containerd 1.x shows it in its configuration; containerd 2 has it in a part that CRI does not show. */
+  async sandboxImage(): Promise<string | undefined> {
+    const { info } = await this.#client.call(RuntimeService.method.status, { verbose: true }, this.#timeouts.ask);
+    return shownConfig(info.config).sandboxImage;
+  }
+
+  /** Where the runtime looks for the layers of images; undefined where it does not say. */
+  async snapshotter(): Promise<string | undefined> {
+    const { info } = await this.#client.call(RuntimeService.method.status, { verbose: true }, this.#timeouts.ask);
+    return shownConfig(info.config).snapshotter;
+  }
+
   async handlers(): Promise<readonly RuntimeHandler[]> {
     const { runtimeHandlers } = await this.#client.call(RuntimeService.method.status, {}, this.#timeouts.ask);
     return runtimeHandlers.map((h) => ({ name: h.name, recursiveReadOnlyMounts: h.features?.recursiveReadOnlyMounts ?? false }));
@@ -264,5 +276,19 @@ export function systemdCgroup(config: string | undefined): boolean | undefined {
     return runtime === undefined ? undefined : (runtime.options?.SystemdCgroup ?? false);
   } catch {
     return undefined; // not JSON: a runtime that shows something else
+  }
+}
+
+/** The image of sandboxes and the snapshotter, from the JSON text that containerd 1.x gives in a verbose status. */
+export function shownConfig(config: string | undefined): { readonly sandboxImage?: string; readonly snapshotter?: string } {
+  if (config === undefined) return {};
+  const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+  try {
+    const shown = JSON.parse(config) as { sandboxImage?: unknown; containerd?: { snapshotter?: unknown } } | null;
+    const sandboxImage = text(shown?.sandboxImage);
+    const snapshotter = text(shown?.containerd?.snapshotter);
+    return { ...(sandboxImage !== undefined && { sandboxImage }), ...(snapshotter !== undefined && { snapshotter }) };
+  } catch {
+    return {}; // not JSON: a runtime that shows something else
   }
 }

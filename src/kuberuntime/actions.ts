@@ -8,7 +8,7 @@ import { isSidecar } from '../api/resources.ts';
 import type { Container, Pod } from '../api/v1.ts';
 import type { ContainerStatus, RuntimePodStatus, SandboxId } from '../container/words.ts';
 import { type InitDecision, plainInitDecision, sidecarInitDecision } from './initActions.ts';
-import { type ActionInputs, type ContainerToKill, definitionChanged, type KillReason, recordOf } from './records.ts';
+import { type ActionInputs, type ContainerToKill, configChangedText, definitionChanged, type KillReason, recordOf } from './records.ts';
 
 export interface PodActions {
   /** Stop all running containers and every sandbox; it comes before everything else. */
@@ -69,12 +69,15 @@ function appDecision(
   let why: { reason: KillReason; text: string };
   let start = pod.spec.restartPolicy !== 'Never';
   if (definitionChanged(record, o)) {
-    why = { reason: '', text: 'definition changed' };
+    why = { reason: '', text: ' definition changed' };
     start = true;
-  } else if (o.liveness(record.id) === 'failure') why = { reason: 'LivenessProbe', text: 'failed liveness probe' };
-  else if (o.startup(record.id) === 'failure') why = { reason: 'StartupProbe', text: 'failed startup probe' };
+  } else if (o.configChanged?.(record) === true) {
+    why = { reason: '', text: configChangedText };
+    start = true;
+  } else if (o.liveness(record.id) === 'failure') why = { reason: 'LivenessProbe', text: ' failed liveness probe' };
+  else if (o.startup(record.id) === 'failure') why = { reason: 'StartupProbe', text: ' failed startup probe' };
   else return { keep: true, start: false };
-  const message = `Container ${container.name} ${why.text}${start ? ', will be restarted' : ''}`;
+  const message = `Container ${container.name}${why.text}${start ? ', will be restarted' : ''}`;
   return { keep: false, start, kill: { id: record.id, name: container.name, reason: why.reason, message } };
 }
 

@@ -105,6 +105,10 @@ export interface ContainerInputs extends NodeFacts, SeccompSettings {
   readonly hugepageSizes?: readonly string[];
   readonly countsSwap?: boolean;
   readonly mounts?: readonly Mount[];
+  /** Its environment, where it was made before. */
+  readonly env?: ReadonlyMap<string, string>;
+  /** What is written on it beside its own marks. */
+  readonly annotations?: Readonly<Record<string, string>>;
   /** An ephemeral container's target. */
   readonly targetId?: ContainerId;
 }
@@ -113,7 +117,7 @@ export interface ContainerInputs extends NodeFacts, SeccompSettings {
 export function containerConfig(desired: DesiredPod, container: Container | EphemeralContainer, o: ContainerInputs): ContainerConfig {
   const { pod } = desired;
   const spec: Container = { ...container, image: container.image ?? '' };
-  const env = containerEnvironment(pod, spec, o);
+  const env = o.env ?? containerEnvironment(pod, spec, o);
   const expanded = (texts: readonly string[] | undefined): string[] => (texts ?? []).map((t) => expand(t, (name) => env.get(name)));
   return {
     name: spec.name,
@@ -126,7 +130,7 @@ export function containerConfig(desired: DesiredPod, container: Container | Ephe
     envs: [...env].map(([key, value]) => ({ key, value })),
     mounts: o.mounts ?? [],
     labels: containerLabels(desired, spec.name, o.nodeName),
-    annotations: containerAnnotations(desired, spec, o.attempt),
+    annotations: { ...containerAnnotations(desired, spec, o.attempt), ...o.annotations },
     logPath: `${spec.name}/${o.attempt}.log`,
     stdin: spec.stdin ?? false,
     stdinOnce: spec.stdinOnce ?? false,

@@ -3,19 +3,20 @@
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
 import type { CgroupDriver } from '../api/resources.ts';
-import type { Container, EphemeralContainer } from '../api/v1.ts';
+import type { Container, EphemeralContainer, ImageVolumeSource } from '../api/v1.ts';
 import type { Backoff } from '../async/backoff.ts';
 import type { EnsureResult } from '../container/ensureResult.ts';
 import type { ProbeResult } from '../container/probes.ts';
 import type { Mount, Runtime } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
-import type { ContainerId, RuntimePodStatus } from '../container/words.ts';
+import type { ContainerId, ContainerStatus, RuntimePodStatus } from '../container/words.ts';
 import type { Clock, Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Dns } from './dns.ts';
 import type { ObjectLookup } from './envObjects.ts';
 import type { LogFolders } from './logs.ts';
 import type { PodRef } from './names.ts';
+import type { RestartOnChange } from './restartOnChange.ts';
 import type { SeccompSettings } from './security.ts';
 
 export interface KubeRuntimeSettings extends SeccompSettings {
@@ -39,6 +40,14 @@ export interface KubeRuntimeSettings extends SeccompSettings {
   readonly countsSwap?: boolean;
 }
 
+/** What the mounts of one attempt of a container are made with. */
+export interface MountInputs {
+  /** Looks up its environment: what subPathExpr names. */
+  readonly env: (name: string) => string | undefined;
+  /** Makes sure that the image of a volume is here. Rejects only when the sync was called off. */
+  readonly ensureImage: (source: ImageVolumeSource) => Promise<EnsureResult>;
+}
+
 export interface KubeRuntimeDeps {
   readonly clock: Clock;
   readonly log: Log;
@@ -46,17 +55,25 @@ export interface KubeRuntimeDeps {
   readonly logs: LogFolders;
   /**
    * What is mounted into this attempt of a container. `ips`: the pod's addresses, empty where it has none yet. It rejects with why the
-   * container cannot be made (CreateContainerConfigError). Left out: nothing is mounted.
+   * container cannot be made (CreateContainerConfigError, or the reason of a HeldBack). Left out: nothing is mounted.
    */
   readonly mounts?: (
     desired: DesiredPod,
     container: Container | EphemeralContainer,
     attempt: number,
     ips: readonly string[],
+    inputs: MountInputs,
   ) => Promise<readonly Mount[]>;
   /** ConfigMaps and Secrets, as they are now. Left out: there are none. */
   readonly objects?: ObjectLookup;
+  /** Which containers are made anew for a changed ConfigMap or Secret. Left out: none. */
+  readonly restartOnChange?: Pick<RestartOnChange, 'annotationsFor' | 'review' | 'changed'>;
   readonly ensureImage: (desired: DesiredPod, container: Container, signal: AbortSignal) => Promise<EnsureResult>;
+  /**
+   * Replaces the image when the end of its last container shows that it is damaged; true: records were removed. Rejects only when the sync
+   * was called off. Left out: nothing is repaired.
+   */
+  readonly repairImage?: (desired: DesiredPod, container: Container, ended: ContainerStatus, signal: AbortSignal) => Promise<boolean>;
   /** Restart back-off; its limits may look the pod up by `uidOfBackoffKey`. */
   readonly backoff: Backoff;
   /** When this agent saw the container's exit. */

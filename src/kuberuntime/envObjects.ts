@@ -6,13 +6,11 @@
 import { everyContainer } from '../api/containers.ts';
 import type { DesiredPod } from '../api/desired.ts';
 import { wrongEnvName } from '../api/names.ts';
-import type { ApiObject, Source } from '../api/objects.ts';
-import { environmentReferences, type ObjectReference } from '../api/references.ts';
+import { environmentReferences, type ObjectLookup, volumeReferences } from '../api/references.ts';
 import type { ConfigMap, Container, EnvFromSource, EnvVarSource, Secret } from '../api/v1.ts';
 import type { RuntimePodStatus } from '../container/words.ts';
 
-/** Finds an accepted object as a pod of `source` may see it: one of the same kind of source (behaviour 13). */
-export type ObjectLookup = (kind: ObjectReference['kind'], namespace: string, name: string, source: Source) => ApiObject | undefined;
+export type { ObjectLookup } from '../api/references.ts';
 
 /** By name: those of the pod's namespace that exist now. */
 export interface EnvironmentSources {
@@ -117,17 +115,42 @@ function decoded(base64: string): string | undefined {
   }
 }
 
+/** By name: the Secrets that a container may repeat, those of its environment and of the volumes that it mounts. */
+export function repeatableSecrets(
+  lookup: ObjectLookup,
+  { pod, namespace, source }: Pick<DesiredPod, 'pod' | 'namespace' | 'source'>,
+  container: Pick<Container, 'env' | 'envFrom' | 'volumeMounts'>,
+): Pick<EnvironmentSources, 'secrets'> {
+  const mounted = new Set((container.volumeMounts ?? []).map((m) => m.name));
+  const volumes = mounted.size === 0 ? [] : (pod.spec.volumes ?? []).filter((v) => mounted.has(v.name));
+  const secrets = new Map<string, Secret>();
+  for (const { kind, name } of [...environmentReferences(container), ...volumes.flatMap(volumeReferences)]) {
+    const object = kind === 'Secret' ? lookup(kind, namespace, name, source) : undefined;
+    if (object?.kind === 'Secret') secrets.set(name, object);
+  }
+  return { secrets };
+}
+
 const shortest = 4;
+/** Of a value of several lines each line is hidden that cannot be an ordinary word. */
+const shortestLine = 8;
+const linesOf = (value: string): string[] =>
+  value.includes('\n')
+    ? value
+        .split('\n')
+        .map((l) => l.trim())
+        .filter((l) => l.length >= shortestLine)
+    : [];
 
 /**
  * A text without the values of these Secrets, as they are or as a runtime quotes them: what a runtime says of a failure may repeat an
  * environment or a command. Of values too short to be told from ordinary words only whole words are hidden.
  */
-export function withoutSecrets(text: string, { secrets }: EnvironmentSources): string {
+export function withoutSecrets(text: string, { secrets }: Pick<EnvironmentSources, 'secrets'>): string {
   const values = [...secrets.values()].flatMap((secret) =>
     keysOf(secret).flatMap((key) => secret.stringData?.[key] ?? decoded(secret.data?.[key] ?? '') ?? []),
   );
-  const written = new Set(values.filter((v) => v !== '').flatMap((v) => [v, v.trim(), JSON.stringify(v).slice(1, -1)]));
+  const written = new Set(values.filter((v) => v !== '').flatMap((v) => [v, v.trim(), JSON.stringify(v).slice(1, -1), ...linesOf(v)]));
   written.delete('');
   let out = text;
   // a value that holds another one goes first
@@ -138,10 +161,10 @@ export function withoutSecrets(text: string, { secrets }: EnvironmentSources): s
   return out;
 }
 
-/** What the runtime shows of a pod, without the values of the Secrets that each container has in its environment. */
+/** What the runtime shows of a pod, without the values of the Secrets that each container has in its environment or its volumes. */
 export function statusWithoutSecrets(lookup: ObjectLookup, desired: DesiredPod, status: RuntimePodStatus): RuntimePodStatus {
   // looked up of each, though few have something to hide: who remembers former values must have seen them
-  const sources = new Map(everyContainer(desired.pod.spec).map((s) => [s.name, environmentSources(lookup, desired, s)]));
+  const sources = new Map(everyContainer(desired.pod.spec).map((s) => [s.name, repeatableSecrets(lookup, desired, s)]));
   const hidden = status.containers.map((c) => {
     const own = sources.get(c.name);
     const message = c.message === '' || own === undefined ? c.message : withoutSecrets(c.message, own);

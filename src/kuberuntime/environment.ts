@@ -4,22 +4,14 @@
  * Mirrors kubelet v1.32 kubelet_pods.go makeEnvironmentVariables. What comes from elsewhere is put in as it is; only written values are
  * expanded. There are no Services here, so no variables of theirs either.
  */
-import { type KeyedFieldPath, type PlainFieldPath, readFieldPath } from '../api/fieldRefs.ts';
-import { parseQuantity } from '../api/quantity.ts';
-import { downwardResource, effectiveRequests } from '../api/resources.ts';
-import type { Container, EnvVar, EnvVarSource, Pod, Quantity, ResourceFieldSelector } from '../api/v1.ts';
+import { type DownwardFacts, fieldValue, resourceValue } from '../api/downward.ts';
+import { readFieldPath } from '../api/fieldRefs.ts';
+import type { Container, EnvVar, EnvVarSource, Pod } from '../api/v1.ts';
 import { expand } from '../container/expand.ts';
 import { type EnvironmentSources, keyValue, noSources, valuesFrom } from './envObjects.ts';
 
 /** What a pod cannot say of itself. */
-export interface NodeFacts {
-  readonly nodeName: string;
-  readonly hostIps?: readonly string[];
-  /** Of the running sandbox; those of the host in its network. */
-  readonly podIps?: readonly string[];
-  readonly nodeMemoryBytes: number;
-  readonly nodeCpus?: number;
-  readonly nodeStorageBytes?: number;
+export interface NodeFacts extends DownwardFacts {
   /** What the container's environment names. */
   readonly sources?: EnvironmentSources;
 }
@@ -62,60 +54,6 @@ export const valueFrom =
     if (path === undefined) throw new Error(`unsupported fieldPath: ${fieldRef?.fieldPath ?? 'none'}`);
     return fieldValue(pod, path, node);
   };
-
-function fieldValue({ metadata, spec }: Pod, path: PlainFieldPath | KeyedFieldPath, node: NodeFacts): string {
-  if (typeof path !== 'string') {
-    const all = metadata[path.of] ?? {};
-    return Object.hasOwn(all, path.key) ? (all[path.key] ?? '') : '';
-  }
-  const { hostIps = [], podIps = [] } = node;
-  switch (path) {
-    case 'metadata.name':
-      return metadata.name;
-    case 'metadata.namespace':
-      return metadata.namespace || 'default';
-    case 'metadata.uid':
-      return metadata.uid ?? '';
-    case 'spec.nodeName':
-      return node.nodeName;
-    case 'spec.serviceAccountName':
-      return spec.serviceAccountName ?? '';
-    case 'status.hostIP':
-      return hostIps[0] ?? '';
-    case 'status.hostIPs':
-      return hostIps.join(',');
-    case 'status.podIP':
-      return podIps[0] ?? '';
-    case 'status.podIPs':
-      return podIps.join(',');
-  }
-}
-
-/** A limit that is absent or 0 is what the node has. */
-function resourceValue(pod: Pod, own: Container, { containerName, resource, divisor }: ResourceFieldSelector, node: NodeFacts): string {
-  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  const container = containerName ? all.find((c) => c.name === containerName) : own;
-  if (container === undefined) throw new Error(`container ${containerName} not found`);
-  const dot = resource.indexOf('.');
-  const name = resource.slice(dot + 1);
-  const isLimit = resource.slice(0, dot) === 'limits';
-  const written = (isLimit ? (container.resources?.limits ?? {}) : effectiveRequests(container))[name] ?? 0;
-  const given = isLimit && (parseQuantity(written)?.nano ?? 0n) === 0n ? (ofNode(name, node) ?? 0) : written;
-  return downwardResource(resource, given, divisor);
-}
-
-function ofNode(name: string, node: NodeFacts): Quantity | undefined {
-  switch (name) {
-    case 'cpu':
-      return node.nodeCpus ?? 1;
-    case 'memory':
-      return node.nodeMemoryBytes;
-    case 'ephemeral-storage':
-      return node.nodeStorageBytes;
-    default:
-      return undefined;
-  }
-}
 
 /** Names that only a running sandbox knows stand in the environment. */
 export const wantsPodIps = (container: Pick<Container, 'env'>): boolean =>

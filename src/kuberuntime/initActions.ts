@@ -3,7 +3,7 @@
 import { isSidecar } from '../api/resources.ts';
 import type { Container, Pod } from '../api/v1.ts';
 import type { ContainerStatus, RuntimePodStatus } from '../container/words.ts';
-import { type ActionInputs, type ContainerToKill, definitionChanged, type KillReason, recordOf } from './records.ts';
+import { type ActionInputs, type ContainerToKill, configChangedText, definitionChanged, type KillReason, recordOf } from './records.ts';
 
 export interface InitDecision {
   /** App containers may start. */
@@ -85,7 +85,7 @@ export function sidecarInitDecision(pod: Pod, status: RuntimePodStatus, o: Actio
         if (!sidecar) break;
         const startup = container.startupProbe === undefined ? 'success' : o.startup(record.id);
         if (startup === 'failure') {
-          kill.push(killRunning(container, record, 'StartupProbe', 'failed startup probe'));
+          kill.push(killRunning(container, record, 'StartupProbe', ' failed startup probe'));
           start.push(i);
         }
         if (startup !== 'success') break;
@@ -115,9 +115,10 @@ export function sidecarInitDecision(pod: Pod, status: RuntimePodStatus, o: Actio
 }
 
 function whyRestart(container: Container, record: ContainerStatus, o: ActionInputs): { reason: KillReason; text: string } | undefined {
-  if (definitionChanged(record, o)) return { reason: '', text: 'definition changed' };
+  if (definitionChanged(record, o)) return { reason: '', text: ' definition changed' };
+  if (o.configChanged?.(record) === true) return { reason: '', text: configChangedText };
   if (container.livenessProbe !== undefined && o.liveness(record.id) === 'failure')
-    return { reason: 'LivenessProbe', text: 'failed liveness probe' };
+    return { reason: 'LivenessProbe', text: ' failed liveness probe' };
   return undefined;
 }
 
@@ -125,5 +126,5 @@ const killRunning = (container: Container, record: ContainerStatus, reason: Kill
   id: record.id,
   name: container.name,
   reason,
-  message: `Init container ${container.name} ${text}`,
+  message: `Init container ${container.name}${text}`,
 });

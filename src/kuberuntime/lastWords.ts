@@ -13,6 +13,7 @@ import { codeOf } from '../world/errno.ts';
 import { describeError } from '../world/log.ts';
 import { listLogs } from './logFiles.ts';
 import { newestPart } from './logPlan.ts';
+import { mayBePageSize, pageSizeHint } from './pageSize.ts';
 
 const messageBytes = 4096;
 const fromLogBytes = 2048;
@@ -21,8 +22,16 @@ const fromLogLines = 80;
 const logBlockBytes = 64 << 10;
 const newline = 0x0a;
 
-/** The message of an exited container; '' when it left none. */
-export async function lastWords(status: ContainerStatus): Promise<string> {
+/** The message of an exited container; '' when it left none. `pageBytes`: of the kernel's memory pages, where they are known. */
+export async function lastWords(status: ContainerStatus, pageBytes?: number): Promise<string> {
+  const words = await ownWords(status);
+  if (!mayBePageSize(pageBytes, status.exitCode) || status.logPath === '') return words;
+  const log = await logEnd(status.logPath).catch(() => ''); // no log, no hint
+  const hint = pageSizeHint(log, pageBytes);
+  return hint === undefined ? words : [words.trimEnd(), hint].filter((text) => text !== '').join('\n');
+}
+
+async function ownWords(status: ContainerStatus): Promise<string> {
   const path = messagePath(status);
   if (path !== undefined) {
     try {
@@ -40,8 +49,8 @@ export async function lastWords(status: ContainerStatus): Promise<string> {
   }
 }
 
-/** A log that was rotated just before the end goes on from its newest part: there the reason stands. */
-async function logEnd(path: string): Promise<string> {
+/** The end of a container's log. A log that was rotated just before the end goes on from its newest part: there the reason stands. */
+export async function logEnd(path: string): Promise<string> {
   const { bytes, whole } = await readEnd(path, logBlockBytes);
   const dir = dirname(path);
   const part = whole ? newestPart(basename(path), await listLogs(dir)) : undefined;

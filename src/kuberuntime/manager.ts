@@ -50,12 +50,14 @@ export class KubeRuntime {
   async syncPod(desired: DesiredPod, status: RuntimePodStatus, signal: AbortSignal): Promise<PodSyncResult> {
     const { deps } = this;
     await deps.adoption.review(desired, status);
+    await deps.restartOnChange?.review(desired, status);
     const actions = computePodActions(desired.pod, status, {
       hashOf: (name) => desired.containerHashes[name] ?? '',
       sameHash: (recorded, wanted, id) => deps.adoption.sameHash(recorded, wanted, id),
       liveness: deps.liveness,
       startup: deps.startup,
       deleting: desired.pod.metadata.deletionTimestamp !== undefined,
+      configChanged: (record) => deps.restartOnChange?.changed(desired, record) === true,
     });
     const run: SyncRun = { desired, status, signal, results: [], acted: false };
     await this.#carryOut(run, actions);

@@ -24,6 +24,8 @@ export interface ActionInputs {
   startup(id: ContainerId): ProbeResult | undefined;
   /** A deletion is wanted: nothing starts again. */
   readonly deleting: boolean;
+  /** A running record was made with other values of a ConfigMap or Secret, and its pod asks for a restart then. Left out: no pod asks. */
+  configChanged?(record: ContainerStatus): boolean;
 }
 
 /** The newest record of a container name. */
@@ -33,3 +35,6 @@ export const recordOf = (status: RuntimePodStatus, name: string): ContainerStatu
 /** Whether a running record is of another definition than the wanted one. */
 export const definitionChanged = (record: ContainerStatus, o: ActionInputs): boolean =>
   !o.sameHash(record.annotations[annotations.ourContainerHash] ?? '', o.hashOf(record.name), record.id);
+
+/** The end of a Killing event's text, after the container's name. */
+export const configChangedText = ': a ConfigMap or Secret it uses changed';

@@ -3,13 +3,14 @@ import { containerNamed } from '../api/containers.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { isAbort } from '../async/abort.ts';
 import { goDuration } from '../container/goDuration.ts';
-import type { ContainerConfig, RunnableImage } from '../container/runtime.ts';
+import { HeldBack } from '../container/heldBack.ts';
+import type { ContainerConfig, Mount, RunnableImage } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
 import { annotations, type ContainerId } from '../container/words.ts';
 import { describeError } from '../world/log.ts';
 import { type ContainerInputs, containerConfig } from './configs.ts';
-import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
-import { wantsPodIps } from './environment.ts';
+import type { KubeRuntimeDeps, MountInputs, SyncRun } from './deps.ts';
+import { containerEnvironment, wantsPodIps } from './environment.ts';
 import { type EnvironmentSources, environmentSources, noSources, withoutSecrets } from './envObjects.ts';
 import { type KillDeps, killContainer } from './kill.ts';
 import { podText, restartBackoffKey } from './names.ts';
@@ -24,6 +25,8 @@ class StartFailure extends Error {
     readonly reason: string,
     message: string,
     readonly waitMs?: number,
+    /** It waits for something of the node, so that this was no try: the back-off stays as it was. */
+    readonly held = false,
   ) {
     super(message);
   }
@@ -42,10 +45,17 @@ export async function startContainer(
   const target = container.name;
   const waiting = inBackoff(deps, run, target);
   if (waiting !== undefined) return waiting;
+  let tried = false;
+  const isTried = (): void => {
+    if (!tried) stepBackoff(deps, run, target);
+    tried = true;
+  };
   try {
     const spec: Container = { ...container, image: container.image ?? '' };
+    await repairImage(deps, run, spec);
     const image = await ensureImage(deps, run, spec);
     const { id, config } = await create(deps, run, container, image, sandbox);
+    isTried();
     deps.event(run.desired, target, 'Normal', 'Created', `Created container: ${target}`);
     tellSecretInEnv(deps, run, container);
     deps.postStarts.expect(id, container);
@@ -60,6 +70,7 @@ export async function startContainer(
     const kill = () => killContainer(deps, { pod: desired.pod, ref: desired, record, reason: '', message, override: undefined });
     return await deps.postStarts.run(deps, { desired, container, id, sandboxId: sandbox.id }, kill, run.signal);
   } catch (e) {
+    if (!(e instanceof StartFailure && e.held)) isTried();
     if (run.signal.aborted || isAbort(e)) return undefined;
     if (!(e instanceof StartFailure)) throw e;
     const { reason, message, waitMs } = e;
@@ -67,17 +78,21 @@ export async function startContainer(
   }
 }
 
+const deadOf = (run: SyncRun, name: string) => run.status.containers.find((c) => c.name === name && c.state === 'exited');
+
 /** Every exit steps the back-off, a clean one too; it counts from the moment this agent saw the exit. */
+function stepBackoff(deps: KubeRuntimeDeps, run: SyncRun, name: string): void {
+  const dead = deadOf(run, name);
+  if (dead !== undefined) deps.backoff.next(restartBackoffKey(run.desired, name), deps.exitSeenAt(dead.id));
+}
+
 function inBackoff(deps: KubeRuntimeDeps, run: SyncRun, name: string): SyncResult | undefined {
-  const dead = run.status.containers.find((c) => c.name === name && c.state === 'exited');
+  const dead = deadOf(run, name);
   if (dead === undefined) return undefined;
   const key = restartBackoffKey(run.desired, name);
   const since = deps.exitSeenAt(dead.id);
   const waitMs = deps.backoff.remainingMs(key, since);
-  if (waitMs <= 0) {
-    deps.backoff.next(key, since);
-    return undefined;
-  }
+  if (waitMs <= 0) return undefined;
   const pod = podText(run.desired);
   deps.event(run.desired, name, 'Warning', 'BackOff', `Back-off restarting failed container ${name} in pod ${pod}`);
   const message = `back-off ${goDuration(deps.backoff.delayMs(key))} restarting failed container=${name} pod=${pod}`;
@@ -113,6 +128,7 @@ function failed(
   text: string,
   shown: string,
   waitMs?: number,
+  held?: boolean,
 ): StartFailure {
   // what the runtime says may repeat the command or the environment; all other words are our own
   const quotes = reason === 'CreateContainerError' || reason === 'RunContainerError';
@@ -121,7 +137,14 @@ function failed(
   const message = withoutSecrets(text, sources);
   deps.event(run.desired, name, 'Warning', 'Failed', withoutSecrets(`Error: ${shown}`, sources));
   deps.log.info({ pod: run.desired.name, container: name, reason, message }, 'a container did not start');
-  return new StartFailure(reason, message, waitMs);
+  return new StartFailure(reason, message, waitMs, held);
+}
+
+/** Before the image is used again: how its last container ended may show that it is damaged. */
+async function repairImage({ repairImage }: KubeRuntimeDeps, run: SyncRun, spec: Container): Promise<void> {
+  const dead = recordOf(run.status, spec.name);
+  if (dead?.state !== 'exited' || repairImage === undefined) return;
+  if (await repairImage(run.desired, spec, dead, run.signal)) run.acted = true;
 }
 
 async function ensureImage(deps: KubeRuntimeDeps, run: SyncRun, spec: Container): Promise<RunnableImage> {
@@ -147,9 +170,12 @@ async function create(
   let attempt: number | undefined;
   let config: ContainerConfig;
   const configOf = async (n: number): Promise<ContainerConfig> => {
-    const inputs = { ...facts(deps, run, container, sandbox), image, ...(targetId !== undefined && { targetId }) };
-    const mounts = (await deps.mounts?.(desired, container, n, sandbox.ips)) ?? [];
-    return containerConfig(desired, container, { ...inputs, attempt: n, mounts });
+    // before the mounts: a change of a ConfigMap or Secret in between is seen as one then
+    const annotations = (await deps.restartOnChange?.annotationsFor(desired, container)) ?? {};
+    const inputs = { ...facts(deps, run, container, sandbox), annotations, image, ...(targetId !== undefined && { targetId }) };
+    const env = containerEnvironment(desired.pod, { ...container, image: container.image ?? '' }, inputs);
+    const mounts = await mountsOf(deps, run, container, n, sandbox, env);
+    return containerConfig(desired, container, { ...inputs, attempt: n, mounts, env });
   };
   for (let tries = 1; ; tries++) {
     try {
@@ -158,6 +184,8 @@ async function create(
       attempt ??= record === undefined ? await deps.logs.nextAttempt(desired, name) : record.attempt + 1;
       config = await configOf(attempt);
     } catch (e) {
+      if (run.signal.aborted || isAbort(e)) throw e;
+      if (e instanceof HeldBack) throw failed(deps, run, name, e.reason, e.message, e.message, e.waitMs, true);
       throw failed(deps, run, name, 'CreateContainerConfigError', describeError(e), describeError(e));
     }
     try {
@@ -168,6 +196,29 @@ async function create(
       if (free === undefined) throw failed(deps, run, name, 'CreateContainerError', describeError(e), describeError(e));
       attempt = free;
     }
+  }
+}
+
+/** Rejects with why it cannot have them; a path that was made of values of Secrets does not show them. */
+async function mountsOf(
+  deps: KubeRuntimeDeps,
+  run: SyncRun,
+  container: Container | EphemeralContainer,
+  attempt: number,
+  { ips }: ReadySandbox,
+  env: ReadonlyMap<string, string>,
+): Promise<readonly Mount[]> {
+  const { name } = container;
+  const inputs: MountInputs = {
+    env: (key) => env.get(key),
+    ensureImage: ({ reference = '', pullPolicy }) =>
+      deps.ensureImage(run.desired, { name, image: reference, ...(pullPolicy && { imagePullPolicy: pullPolicy }) }, run.signal),
+  };
+  try {
+    return (await deps.mounts?.(run.desired, container, attempt, ips, inputs)) ?? [];
+  } catch (e) {
+    const quotes = container.volumeMounts?.some((m) => m.subPathExpr) === true && !(e instanceof HeldBack) && !isAbort(e);
+    throw quotes ? new Error(withoutSecrets(describeError(e), sourcesOf(deps, run, container))) : e;
   }
 }
 

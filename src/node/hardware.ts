@@ -1,4 +1,7 @@
-/** What is fixed in the board: its serial number, else the addresses burnt into its network cards. Read from files, so a folder is its fake. */
+/**
+ * What is fixed in the board or its kernel: the serial number, else the addresses burnt into the network cards, and the size of a memory page.
+ * Read from files, so a folder is its fake.
+ */
 import { createHash } from 'node:crypto';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,6 +32,25 @@ export async function readHardware(roots: HardwareRoots): Promise<Hardware> {
 export async function readModel({ proc }: Pick<HardwareRoots, 'proc'>): Promise<string | undefined> {
   const model = (await text(join(proc, 'device-tree/model'))).replaceAll('\0', '').trim();
   return model === '' ? undefined : model;
+}
+
+/** Bytes of a memory page, as the kernel tells each process at its start: 4096, or 16384 on a Pi 5; undefined: it does not. */
+export async function readPageBytes({ proc }: Pick<HardwareRoots, 'proc'>): Promise<number | undefined> {
+  const bytes = await readFile(join(proc, 'self/auxv')).catch(() => Buffer.alloc(0)); // not Linux: nothing is known
+  const wide = pairs(bytes, 8);
+  // read in words twice too long, the value of each pair stands in its type
+  const vector = wide.every(([type]) => type < 2n ** 16n) ? wide : pairs(bytes, 4);
+  const found = Number(vector.find(([type]) => type === pageSizeType)?.[1] ?? 0n);
+  return found > 0 && Number.isInteger(Math.log2(found)) ? found : undefined;
+}
+
+/** AT_PAGESZ of the auxiliary vector. */
+const pageSizeType = 6n;
+
+/** Type and value, in little-endian words of this length. */
+function pairs(bytes: Buffer, word: 4 | 8): (readonly [type: bigint, value: bigint])[] {
+  const at = (offset: number): bigint => (word === 8 ? bytes.readBigUInt64LE(offset) : BigInt(bytes.readUInt32LE(offset)));
+  return Array.from({ length: Math.floor(bytes.length / (2 * word)) }, (_, i) => [at(2 * i * word), at((2 * i + 1) * word)] as const);
 }
 
 async function readSerial(path: string): Promise<string | undefined> {

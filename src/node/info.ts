@@ -16,6 +16,8 @@ export interface NodeFacts {
   readonly bootId: string;
   readonly agentVersion: string;
   readonly architecture: string;
+  /** Bytes of a memory page; absent: not known. */
+  readonly pageBytes?: number;
   readonly kernelVersion: string;
   /** `containerd://1.6.20` */
   readonly runtimeVersion: string;
@@ -42,6 +44,8 @@ export function nodeObject(f: NodeFacts): NodeObject {
     metadata: {
       name: f.name,
       labels: nodeLabels({ name: f.name, os: 'linux', arch: f.architecture, configured: f.labels }),
+      // a v1 Node has no field for it, and an image may be built for one size only
+      ...(f.pageBytes !== undefined && { annotations: { 'podsched.dev/page-size': String(f.pageBytes) } }),
     },
     status: {
       addresses: [...f.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: f.name }],

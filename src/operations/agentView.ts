@@ -5,8 +5,11 @@ import type { EphemeralContainer } from '../api/v1.ts';
 import type { StreamTarget } from '../container/runtime.ts';
 import type { Answered } from './answered.ts';
 import type { DebugRequest } from './debug.ts';
+import type { HoldAnswer, HoldRequest } from './hold.ts';
+import type { ImagesView } from './images.ts';
 import type { LogRequest } from './logRequest.ts';
 import type { LogAnswer } from './logs.ts';
+import type { ListedObject } from './objects.ts';
 import type { StreamRequest } from './streamRequest.ts';
 
 export interface NodeCondition {
@@ -29,6 +32,8 @@ export interface AgentView {
   pods(): readonly ToldPod[];
   /** One answer for each object of each source. */
   sync(): readonly SyncStatus[];
+  /** The accepted ConfigMaps and Secrets without their values. Left out: there are none. */
+  objects?(): readonly ListedObject[];
   /** Files that have something to say. */
   files(): readonly FileStatus[];
   events(filter: { readonly namespace?: string; readonly name?: string }): readonly V1Event[];
@@ -40,6 +45,10 @@ export interface AgentView {
   stream(request: StreamRequest): Promise<Answered<StreamTarget>>;
   /** Adds an ephemeral container to a pod: on the card when it resolves, started as soon as may be. Rejects when it cannot be stored. */
   debug(request: DebugRequest): Promise<Answered<EphemeralContainer>>;
+  /** Edits of the pod wait, or go on: on the card when it resolves. Rejects when it cannot be stored. */
+  hold(request: HoldRequest): Promise<Answered<HoldAnswer>>;
+  /** The node's images; undefined: the agent does not look after them. */
+  readonly images?: ImagesView;
   /** The configuration in force, by dotted path. Secrets are files, so nothing here is secret. */
   configuration(): Readonly<Record<string, unknown>>;
 }

@@ -97,12 +97,12 @@ export function why(target: Target, facts: WhyFacts): Why | undefined {
 
 /** A container that waits for an object is told which, in place of what could be wrong with any configuration. */
 function waitsFor({ object, reason, message, desired }: SyncStatus, facts: WhyFacts): Pick<Why, 'meaning' | 'remedy'> {
-  const missing = reason === 'CreateContainerConfigError' ? missingObject(message) : undefined;
+  const missing = ['CreateContainerConfigError', 'FailedMount'].includes(reason) ? missingObject(message) : undefined;
   if (missing === undefined) return {};
   const { kind, name, key } = missing;
   const what = key === undefined ? `${kind} ${name}, which is not there` : `the key ${key} of ${kind} ${name}, which it does not have`;
   return {
-    meaning: `The container's environment needs ${what}.`,
+    meaning: `${reason === 'FailedMount' ? 'A volume of the pod' : "The container's environment"} needs ${what}.`,
     remedy: missingRemedy(missing, object.namespace, desired?.source ?? 'file:', facts.sync),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * OomKills: which containers the kernel killed for want of memory, as the runtime's events told. A runtime may tell it after it has told the
- * end, or not write it into the record at all. What the kernel counts (`memory.events`) is gone with the container's cgroup when its end is
- * seen, and the runtime's events are made from it; so nothing is lost by taking these. Owns the last 256 of them.
+ * OomKills: which containers the kernel killed for want of memory. Two tell it: the runtime's events, which it may send after it has told the
+ * end, or not at all into its record; and the kernel's own count (memoryEvents.ts), which the container's cgroup takes with it. Either may
+ * come alone, and both of one kill are one. A killed child of a container that goes on is remembered too and is no end. Owns the last 256.
  */
 import type { Monotonic } from '../world/clock.ts';
 

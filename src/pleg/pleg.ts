@@ -41,6 +41,8 @@ export interface PlegDeps {
   readonly firstListed?: () => void;
   /** The runtime could not be listed: whoever judges it may look again. */
   readonly listFailed?: () => void;
+  /** These containers of a pod run now, and no others. */
+  readonly running?: (uid: PodUid, ids: readonly ContainerId[]) => void;
 }
 
 /** One pod's turn: at most one look at a time, one newest list waiting. */
@@ -124,6 +126,13 @@ export class Pleg {
     const uid = this.#ids.owner(e.containerId);
     if (uid !== undefined) this.look(uid);
     else if (this.#ids.wonder(e.containerId)) this.#due.setEarlier('unknown', after(this.deps.clock.monotonic(), unknownMs));
+  }
+
+  /** The kernel counted a kill for want of memory in this container. */
+  oomKilled(id: ContainerId, uid: PodUid): void {
+    this.#oomKills.hear(id, this.deps.clock.monotonic());
+    // an end that was told already may have its reason now
+    this.look(uid);
   }
 
   /** The event stream flows from now on, or has broken. */
@@ -322,6 +331,7 @@ export class Pleg {
   #move(uid: PodUid, before: RuntimePod | undefined, now: RuntimePod | undefined): void {
     if (now === undefined) this.#records.delete(uid);
     else this.#records.set(uid, now);
+    this.deps.running?.(uid, now?.containers.filter((c) => c.state === 'running').map((c) => c.id) ?? []);
     const events = computeEvents(before, now);
     const lost = new Set(now?.containers.filter((c) => c.state === 'unknown').map((c): string => c.id));
     for (const e of events) {

@@ -16,7 +16,7 @@ export interface ProbeManagerDeps {
   readonly store: Store;
   /** 0 ≤ n < 1. */
   readonly random: () => number;
-  readonly runtime: Pick<Runtime, 'execSync'>;
+  readonly runtime: Pick<Runtime, 'execSync' | 'containerStatus'>;
   readonly grpcCheck: GrpcCheck;
   /** What the runtime last showed of a pod. */
   readonly statusOf: (uid: PodUid) => RuntimePodStatus | undefined;

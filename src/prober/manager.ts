@@ -3,13 +3,14 @@
  * It starts with the pod's first sync, follows the runtime's news (`look`), and asks by one timer for everything. Never kills, never tells:
  * a changed result is a cause for the pod's next sync. Mirrors kubelet v1.32 prober/ (facts section 8), with these differences: no clock of
  * people decides (a delay counts from when the start was seen), results outlive the agent, a first turn comes at its moment and not at a
- * tick, exec probes are few at a time and become rarer while they only time out.
+ * tick, exec probes are few at a time and become rarer while they only time out, and a failure is not told of a container that has ended.
  */
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
 import type { Container } from '../api/v1.ts';
 import { Deadlines } from '../async/deadlines.ts';
 import type { ProbeResult, ProbeView } from '../container/probes.ts';
+import { isNotFound } from '../container/runtime.ts';
 import type { ContainerId, ContainerStatus } from '../container/words.ts';
 import { after, type Monotonic } from '../world/clock.ts';
 import { type AttemptDeps, attempt, type Outcome } from './attempt.ts';
@@ -20,6 +21,11 @@ import { firstState, type ProbeType, probeOf, probeTypes, timing } from './turn.
 import { isOtherDefinition, probed, probeView } from './view.ts';
 import { outcomeEvent, type Said, slowedEvent, startupHint } from './words.ts';
 import { ProbeWorker, type Subject, type WorkerHost } from './worker.ts';
+
+/** From a process's end until the runtime mostly shows it. */
+const endKnownMs = 500;
+/** A runtime that hangs must not hold up what a probe found; where many pods end at once it is slow and not stuck. */
+const answerMs = { ending: 10_000, living: 1000 };
 
 interface Seen {
   readonly id: ContainerId;
@@ -59,6 +65,7 @@ export class ProbeManager {
       plan: (worker, at) => (at === undefined ? this.#due.delete(worker) : this.#due.set(worker, at)),
       started: ({ id, container }) => container.startupProbe === undefined || this.#results.get(id, 'startup') === 'success',
       ask: (subject, timeoutMs, signal) => this.#ask(subject, timeoutMs, signal),
+      over: (subject, news) => this.#over(subject, news),
       heard: (subject, outcome) => this.#say(subject, outcomeEvent(subject.type, outcome)),
       stored: (subject, result) => this.#stored(subject, result),
       slowed: (subject, timeouts, periodMs) => this.#say(subject, slowedEvent(subject.type, timeouts, periodMs)),
@@ -222,6 +229,31 @@ export class ProbeManager {
     const ips = pod?.pod.spec.hostNetwork === true ? this.deps.hostIps() : pod && this.deps.statusOf(pod.uid)?.ips;
     const { id, container, probe } = subject;
     return attempt(this.#attempt, { id, container, probe, ip: ips?.[0], timeoutMs }, signal);
+  }
+
+  /**
+   * A failure that is none: the container has ended, and the news of it are on their way. Asked for a first failure and for all of a pod that
+   * ends, so that what fails for hours costs no second call each time.
+   */
+  async #over({ id }: Subject, news: boolean): Promise<boolean> {
+    const ending = this.#owner.get(id)?.ending === true;
+    if (!news && !ending) return false;
+    const { clock, runtime } = this.deps;
+    // a process is gone a little before the runtime knows it
+    if (ending) await clock.sleep(endKnownMs);
+    const timer = new AbortController();
+    const patience = clock.sleep(ending ? answerMs.ending : answerMs.living, timer.signal).then(
+      () => false,
+      () => false,
+    );
+    try {
+      return await Promise.race([runtime.containerStatus(id).then(({ state }) => state !== 'running'), patience]);
+    } catch (e) {
+      // a runtime that does not answer has not said that it is over
+      return isNotFound(e);
+    } finally {
+      timer.abort();
+    }
   }
 
   #stored(subject: Subject, result: 'success' | 'failure'): void {

@@ -37,6 +37,11 @@ export interface WorkerHost {
   /** The container's startup probe has succeeded, or it has none. */
   started(subject: Subject): boolean;
   ask(subject: Subject, timeoutMs: number, signal: AbortSignal): Promise<Outcome>;
+  /**
+   * Whether the container has ended already, by the runtime itself: then what its probe found says nothing of it. `news`: this answer is not
+   * as the last one was.
+   */
+  over(subject: Subject, news: boolean): Promise<boolean>;
   /** Every answer, errors and time-outs too. */
   heard(subject: Subject, outcome: Outcome): void;
   /** A threshold is reached: this is the result now, as before or not. */
@@ -110,7 +115,12 @@ export class ProbeWorker {
     for (let tries = 1; outcome.kind === 'error' && tries < maxTries && !signal.aborted; tries++)
       outcome = await this.host.ask(this.subject, timeoutMs, signal);
     if (signal.aborted) return;
+    const bad = outcome.kind === 'failure' || outcome.kind === 'error';
+    // between a container's end and the news of it a probe finds nobody
+    const ended = bad && (await this.host.over(this.subject, outcome.kind === 'error' || this.state.last !== 'failure'));
+    if (signal.aborted) return;
     this.#asking = false;
+    if (ended) return;
     this.host.heard(this.subject, outcome);
     if (outcome.kind === 'error') return;
     this.#pace(outcome.timedOut);

@@ -1,4 +1,4 @@
-/** `/debug/{ns}/{pod}`: takes a `v1 EphemeralContainer` and answers with what was made of it. The only path of the local API that changes something. */
+/** `/debug/{ns}/{pod}`: takes a `v1 EphemeralContainer` and answers with what was made of it. */
 import type { IncomingMessage } from 'node:http';
 import type { AgentView } from '../operations/agentView.ts';
 import { debuggedPod } from '../operations/debug.ts';

@@ -61,6 +61,12 @@ const routes: Readonly<Record<string, (view: AgentView, filter: Filter) => Answe
       'SyncStatusList',
       view.sync().filter((s) => fits(f, s.object)),
     ),
+  '/objects': (view, f) =>
+    list(
+      'podsched.dev/v1',
+      'ObjectList',
+      (view.objects?.() ?? []).filter((o) => fits(f, o.metadata)),
+    ),
   '/files': (view, f) =>
     list(
       'podsched.dev/v1',
@@ -88,6 +94,12 @@ const others = [
   '/exec/{ns}/{pod}/{container}',
   '/attach/{ns}/{pod}/{container}',
   '/debug/{ns}/{pod}',
+  '/hold/{ns}/{pod}',
+  '/release/{ns}/{pod}',
+  '/images',
+  '/images/prune',
+  '/images/pull',
+  '/images/import',
 ];
 
 /** The answer to one request. `view` is undefined while the agent starts. */

@@ -2,17 +2,20 @@
  * The local API: HTTP on a Unix socket, for the commands on this machine and for whoever may open the socket. TCP never.
  *
  * Owns: the socket file. Binding it is what makes this process the agent of its run folder, so it comes before everything else.
- * Never: changes anything but by /debug; every answer is what the view says at that moment. While there is no view yet it answers 503.
+ * Never: changes anything but by /debug and /images/…; every answer is what the view says at that moment. While there is no view yet it answers 503.
  * Mirrors the kubelet's read paths (/healthz, /pods, /configz) in name and shape.
  */
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AgentView } from '../operations/agentView.ts';
 import { asksForDebug } from '../operations/debug.ts';
+import { asksForHold } from '../operations/hold.ts';
 import { asksForLogs } from '../operations/logRequest.ts';
 import { asksForStream } from '../operations/streamRequest.ts';
 import { describeError, type Log } from '../world/log.ts';
 import { answerDebug } from './debug.ts';
+import { answerHold } from './hold.ts';
+import { answerImages, asksForImages } from './images.ts';
 import { LogServer } from './logs.ts';
 import { type Answer, answer, failure } from './routes.ts';
 import { bindSocket } from './socket.ts';
@@ -43,6 +46,8 @@ export async function startServer(o: ServerOptions): Promise<{ close(): Promise<
       const broken = (error: unknown): void => log.error({ error, url: request.url }, 'a request could not be served');
       if (asksForLogs(path)) logs.serve(request, response, path, query).then(give, broken);
       else if (asksForDebug(path)) answerDebug(o.agent, log, request, path).then(give, broken);
+      else if (asksForHold(path)) answerHold(o.agent(), log, request.method ?? '', path).then(give, broken);
+      else if (asksForImages(path)) answerImages(o.agent, log, { request, response, path, query }).then(give, broken);
       else give(asksForStream(path) ? failure(400, 'a session is opened by an upgrade of the connection') : decide(request));
     },
   );
@@ -55,7 +60,11 @@ export async function startServer(o: ServerOptions): Promise<{ close(): Promise<
     socket.on('error', () => {}); // the asker went away
     const [path = '', query = ''] = (request.url ?? '/').split(/\?(.*)/s);
     // what needs no upgrade is answered without one
-    if (!asksForStream(path)) return refuse(socket, asksForLogs(path) || asksForDebug(path) ? noUpgrade : decide(request));
+    if (!asksForStream(path))
+      return refuse(
+        socket,
+        asksForLogs(path) || asksForDebug(path) || asksForHold(path) || asksForImages(path) ? noUpgrade : decide(request),
+      );
     streams.serve(request, socket, head, path, query).then(
       (answer) => answer && refuse(socket, answer),
       (error) => {

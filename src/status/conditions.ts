@@ -12,6 +12,8 @@ type Untimed = Omit<PodCondition, 'lastTransitionTime'>;
 
 /** podsched's own: fields of the manifest have no effect here. */
 const fieldsIgnored = 'podsched.dev/FieldsIgnored';
+/** podsched's own: a container was started with the image that was here, since its registry gave no answer (behaviour 20). */
+const imageStale = 'podsched.dev/ImageStale';
 
 const ownTypes: ReadonlySet<string> = new Set([
   'PodReadyToStartContainers',
@@ -20,6 +22,7 @@ const ownTypes: ReadonlySet<string> = new Set([
   'ContainersReady',
   'PodScheduled',
   fieldsIgnored,
+  imageStale,
 ]);
 
 /** More than these are counted only. */
@@ -30,6 +33,14 @@ function ignoredCondition(paths: readonly string[]): Untimed[] {
   const more = paths.length > mostPaths ? ` and ${paths.length - mostPaths} more` : '';
   const message = `without effect: ${paths.slice(0, mostPaths).join(', ')}${more}`;
   return [{ type: fieldsIgnored, status: 'True', reason: 'FieldsWithoutEffect', message }];
+}
+
+function staleCondition(images: readonly StaleImage[]): Untimed[] {
+  if (images.length === 0) return [];
+  const message = images
+    .map(({ container, image, why }) => `container ${container}: image "${image}" could not be refreshed: ${why}`)
+    .join('; ');
+  return [{ type: imageStale, status: 'True', reason: 'ImageStale', message }];
 }
 
 /** One ready sandbox, the newest, in the wanted network, with an address if it has a network of its own: no new one is needed. */
@@ -82,6 +93,13 @@ function containersReadyCondition(spec: PodSpec, statuses: readonly V1ContainerS
   return message === '' ? { type, status: 'True' } : { type, status: 'False', reason: 'ContainersNotReady', message };
 }
 
+/** A container whose image may be older than its registry's, and why. */
+export interface StaleImage {
+  readonly container: string;
+  readonly image: string;
+  readonly why: string;
+}
+
 export interface ConditionInputs {
   readonly spec: PodSpec;
   readonly runtime: RuntimePodStatus;
@@ -91,12 +109,23 @@ export interface ConditionInputs {
   readonly old: readonly PodCondition[] | undefined;
   /** Paths of the manifest that have no effect; absent: not known now, and what was told stays. */
   readonly ignored?: readonly string[] | undefined;
+  /** Absent: none. */
+  readonly staleImages?: readonly StaleImage[] | undefined;
   /** RFC 3339. */
   readonly now: string;
 }
 
 /** All conditions, those of others (DisruptionTarget …) first and as they were. */
-export function podConditions({ spec, runtime, statuses, phase, old = [], ignored, now }: ConditionInputs): PodCondition[] {
+export function podConditions({
+  spec,
+  runtime,
+  statuses,
+  phase,
+  old = [],
+  ignored,
+  staleImages = [],
+  now,
+}: ConditionInputs): PodCondition[] {
   const containersReady = containersReadyCondition(spec, statuses, phase);
   const computed: Untimed[] = [
     { type: 'PodReadyToStartContainers', status: hasUsableSandbox(spec, runtime) ? 'True' : 'False' },
@@ -105,6 +134,7 @@ export function podConditions({ spec, runtime, statuses, phase, old = [], ignore
     containersReady,
     { type: 'PodScheduled', status: 'True' },
     ...(ignored === undefined ? old.filter((c) => c.type === fieldsIgnored) : ignoredCondition(ignored)),
+    ...staleCondition(staleImages),
   ];
   const before = new Map(old.map((c) => [c.type, c]));
   return [

@@ -11,7 +11,7 @@ import type { Container, EphemeralContainer } from '../api/v1.ts';
 import type { ProbeView } from '../container/probes.ts';
 import type { RuntimePodStatus } from '../container/words.ts';
 import type { WallTime } from '../world/clock.ts';
-import { podConditions } from './conditions.ts';
+import { podConditions, type StaleImage } from './conditions.ts';
 import { containerStatuses, type Reason } from './containers.ts';
 import { cutMessages } from './messages.ts';
 import { getPhase, isTerminalPhase } from './phase.ts';
@@ -37,6 +37,8 @@ export interface StatusInputs {
   readonly probes?: ProbeView | undefined;
   /** Paths of the manifest that have no effect; absent: not known now. */
   readonly ignored?: readonly string[] | undefined;
+  /** Containers whose image could not be refreshed when they were started; absent: none. */
+  readonly staleImages?: readonly StaleImage[] | undefined;
   /** The pod's runtime handler mounts read-only all the way down; absent: no. */
   readonly recursiveReadOnly?: boolean;
   /** The pod's own end, whatever its containers do: Failed with this reason (DeadlineExceeded, NodeRebooted …). */
@@ -83,7 +85,11 @@ export function generatePodStatus(inputs: StatusInputs): PodStatus {
   const { phase, ...why } = stickyPhase(counted, old, inputs.failed);
   return {
     phase,
-    conditions: podConditions({ spec, runtime, statuses, phase, old: old?.conditions, ignored: inputs.ignored, now }),
+    conditions: podConditions({
+      ...{ spec, runtime, statuses, phase, old: old?.conditions, now },
+      ignored: inputs.ignored,
+      staleImages: inputs.staleImages,
+    }),
     ...why,
     ...hostAddresses(inputs.hostIps),
     ...podAddresses(inputs),

@@ -26,8 +26,10 @@ export interface SyncView extends ObjectKey {
   readonly winner?: { readonly source: Source; readonly revision: string; readonly generation?: number };
   /** Accepted, and held back before a worker sees it. */
   readonly pending?: Reason;
-  /** Accepted, and what ran before goes on, since there is no room for it. */
+  /** Accepted, and something else goes on: there is no room for it, its images are not here, it was given up, somebody holds the pod. */
   readonly blockedEdit?: Reason;
+  /** Who holds the pod at what runs of it, in words. */
+  readonly heldBy?: string;
   readonly sources: readonly SyncSource[];
 }
 
@@ -129,17 +131,23 @@ function podAnswer(view: SyncView, live: LivePod): Answer {
   if (view.blockedEdit !== undefined) return blockedAnswer(now, view.blockedEdit, live);
   const refused = refusedEdit(winner, sources);
   // what is wrong with the running pod weighs more than what was written since
-  return refused !== undefined && fine.has(now.reason) ? { phase: now.phase, ...refused } : now;
+  if (refused !== undefined && fine.has(now.reason)) return { phase: now.phase, ...refused };
+  return view.heldBy === undefined ? now : { ...now, message: `${now.message === '' ? '' : `${now.message}; `}${view.heldBy}: edits wait` };
 }
 
 /** What is wrong with the pod that goes on stands first, since that is what somebody must look at now. */
 function blockedAnswer(now: Answer, why: Reason, { running }: LivePod): Answer {
+  const well = fine.has(now.reason);
+  if (why.reason === 'RolledBack') {
+    return well ? answer('RolledBack', why.reason, why.message) : { ...now, message: `${now.message}; rolled back: ${why.message}` };
+  }
+  if (why.reason === 'Held' && !well) return { ...now, message: `${now.message}; its update waits: ${why.message}` };
   const stays = running === undefined ? 'what was accepted before stays' : `revision ${running.revision} stays`;
-  if (fine.has(now.reason)) return answer('UpdateBlocked', why.reason, `${stays}: ${why.message}`);
+  if (well) return answer(why.reason === 'Held' ? 'Held' : 'UpdateBlocked', why.reason, `${stays}: ${why.message}`);
   return { ...now, message: `${now.message}; its update is blocked (${why.reason}): ${why.message}` };
 }
 
-const fine: ReadonlySet<string> = new Set(['Accepted', 'Ready', 'Succeeded']);
+const fine: ReadonlySet<string> = new Set(['Accepted', 'Ready', 'Succeeded', 'ImageStale']);
 
 function liveAnswer(live: LivePod): Answer {
   const { state, status, blocked, runtimeDown, networkNotReady } = live;
@@ -166,7 +174,12 @@ function liveAnswer(live: LivePod): Answer {
   if (blocked !== undefined) return answer(phase, blocked.reason, blocked.message);
   if (stuck !== undefined) return answer(phase, stuck.reason, stuck.message);
   const ready = status.conditions?.find((c) => c.type === 'Ready');
-  if (phase === 'Running' && ready?.status === 'True') return answer('Running', 'Ready', 'all containers run and are ready');
+  if (phase === 'Running' && ready?.status === 'True') {
+    const stale = status.conditions?.find((c) => c.type === 'podsched.dev/ImageStale');
+    return stale === undefined
+      ? answer('Running', 'Ready', 'all containers run and are ready')
+      : answer('Running', 'ImageStale', stale.message ?? '');
+  }
   return answer(phase, ready?.reason ?? 'ContainersNotReady', ready?.message ?? '');
 }
 

@@ -7,7 +7,7 @@ import type { Container, EphemeralContainer, VolumeMount } from '../api/v1.ts';
 import type { Mount } from '../container/runtime.ts';
 import { codeOf } from '../world/errno.ts';
 import type { EtcFiles } from './etcFiles.ts';
-import type { VolumeKind, VolumePlace } from './kind.ts';
+import type { EnsureImage, VolumeKind, VolumePlace } from './kind.ts';
 import { kindOf } from './kinds.ts';
 import { containersFolder, subPathFolder } from './layout.ts';
 import type { Mounter } from './mount.ts';
@@ -28,6 +28,8 @@ export interface MountOptions {
   readonly handler?: string;
   /** Looks up the container's environment. Left out: subPathExpr cannot be mounted. */
   readonly env?: (name: string) => string | undefined;
+  /** Left out: image volumes cannot be mounted. */
+  readonly ensureImage?: EnsureImage;
 }
 
 /** One attempt of one container. */
@@ -86,17 +88,24 @@ async function volumeMount(
   const place: VolumePlace = { desired, volume, pod };
   // a disk may have been unplugged since the pod was set up
   await kind.check?.(place);
+  const image = await kind.image?.(place, o.ensureImage);
   const subPath = subPathOf(mount, o.env);
   const relabel = kind.managed && deps.seLinux() && !relabelled.has(volume.name);
   if (relabel) relabelled.add(volume.name);
   const recursiveReadOnly = deps.recursiveReadOnly(o.handler ?? '');
   const words = mountWords(mount, { volumeReadOnly: kind.readOnly, relabel, recursiveReadOnly });
+  if (image !== undefined) {
+    if (subPath !== '') throw new Error(`volume "${volume.name}" is an image, which cannot be mounted in part`);
+    return { ...words, hostPath: '', image };
+  }
   if (subPath === '') return { ...words, hostPath: kind.path(place) };
   const hostPath = `${subPathFolder(pod, volume.name, container.name)}/${index}`;
   try {
     await bindSubPath(deps.mounter, kind.path(place), subPath, hostPath);
   } catch (e) {
-    throw new Error(`failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`, { cause: e });
+    const text = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`;
+    // the words of the system name parts of a path, which may be parts of a Secret's value
+    throw new Error(text, { cause: mount.subPathExpr ? new Error(codeOf(e)) : e });
   }
   return { ...words, hostPath };
 }

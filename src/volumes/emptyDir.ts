@@ -71,7 +71,7 @@ async function makeFolder(dir: string): Promise<void> {
   }
 }
 
-interface MemoryMount {
+export interface MemoryMount {
   readonly type: 'tmpfs' | 'hugetlbfs';
   readonly options: readonly string[];
 }
@@ -115,7 +115,12 @@ function pageSize(pod: Pod, medium: string): string {
 }
 
 /** What lies in memory must not come to lie on the card; kernels before 6.4 cannot promise that. */
-async function mountInMemory(mounter: Mounter, dir: string, { type, options }: MemoryMount, noSwap: { supported: boolean }): Promise<void> {
+export async function mountInMemory(
+  mounter: Mounter,
+  dir: string,
+  { type, options }: MemoryMount,
+  noSwap: { supported: boolean },
+): Promise<void> {
   if (type === 'tmpfs' && noSwap.supported) {
     try {
       return await mounter.mount(type, dir, [...options, 'noswap']);

@@ -6,20 +6,28 @@
 import type { Stats } from 'node:fs';
 import { chmod, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { DesiredPod } from '../api/desired.ts';
 import type { HostPathType, HostPathVolumeSource } from '../api/v1.ts';
 import { codeOf } from '../world/errno.ts';
 import { describeError } from '../world/log.ts';
 import type { HostLooks } from './hostLooks.ts';
-import type { VolumeKind } from './kind.ts';
+import type { VolumeKind, VolumePlace } from './kind.ts';
 
-export const hostPathKind = (looks: HostLooks): VolumeKind => ({
-  handles: ({ hostPath }) => hostPath !== undefined,
-  setUp: ({ volume: { hostPath } }) => checkHostPath(hostPath, looks),
-  check: ({ volume: { hostPath } }) => checkHostPath(hostPath, looks),
-  path: ({ volume: { hostPath } }) => hostPath?.path ?? '',
-  readOnly: false,
-  managed: false,
-});
+/** `heldBack` rejects while a disk of the node that the path lies on is away: without it the path is another folder, on the card. */
+export function hostPathKind(looks: HostLooks, heldBack?: (desired: DesiredPod, path: string) => Promise<void>): VolumeKind {
+  const check = async ({ desired, volume: { hostPath } }: VolumePlace): Promise<void> => {
+    await heldBack?.(desired, hostPath?.path ?? '');
+    await checkHostPath(hostPath, looks);
+  };
+  return {
+    handles: ({ hostPath }) => hostPath !== undefined,
+    setUp: check,
+    check,
+    path: ({ volume: { hostPath } }) => hostPath?.path ?? '',
+    readOnly: false,
+    managed: false,
+  };
+}
 
 const failed = (path: string, text: string): Error => new Error(`hostPath type check failed: ${path} ${text}`);
 

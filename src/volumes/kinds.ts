@@ -1,12 +1,22 @@
 /** The kinds of volumes, in the order in which they are asked whether a volume is theirs. */
+import type { DesiredPod } from '../api/desired.ts';
 import type { Volume } from '../api/v1.ts';
 import { type EmptyDirDeps, emptyDirKind } from './emptyDir.ts';
 import { HostLooks, type HostLooksDeps } from './hostLooks.ts';
 import { hostPathKind } from './hostPath.ts';
+import { type ImageVolumeDeps, imageVolumeKind } from './imageVolume.ts';
 import type { VolumeKind } from './kind.ts';
+import { type ProjectionDeps, projectionKinds } from './projectionKind.ts';
 
-export const volumeKinds = (deps: EmptyDirDeps & HostLooksDeps): readonly VolumeKind[] => [
-  hostPathKind(new HostLooks(deps)),
+export interface VolumeKindsDeps extends EmptyDirDeps, HostLooksDeps, ImageVolumeDeps, ProjectionDeps {
+  /** Rejects when a path of the node is held back from this pod now. Left out: none is. */
+  readonly checkPath?: (desired: DesiredPod, path: string) => Promise<void>;
+}
+
+export const volumeKinds = (deps: VolumeKindsDeps): readonly VolumeKind[] => [
+  hostPathKind(new HostLooks(deps), deps.checkPath),
+  imageVolumeKind(deps),
+  ...projectionKinds(deps),
   emptyDirKind(deps),
 ];
 

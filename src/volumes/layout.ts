@@ -14,12 +14,13 @@ export const hostsName = 'etc-hosts';
 export const resolvName = 'etc-resolv.conf';
 
 export const emptyDirKind = 'kubernetes.io~empty-dir';
+export const configMapFolder = 'kubernetes.io~configmap';
+export const secretFolder = 'kubernetes.io~secret';
+export const projectedFolder = 'kubernetes.io~projected';
+export const downwardFolder = 'kubernetes.io~downward-api';
 
-/** Kinds whose content is the pod's own and goes with it; those that only another release makes stand here too, for its leftovers. */
-export const ownKinds: ReadonlySet<string> = new Set([
-  emptyDirKind,
-  ...['configmap', 'secret', 'projected', 'downward-api'].map((kind) => `kubernetes.io~${kind}`),
-]);
+/** Kinds whose content is the pod's own and goes with it. */
+export const ownKinds: ReadonlySet<string> = new Set([emptyDirKind, configMapFolder, secretFolder, projectedFolder, downwardFolder]);
 
 export const podFolder = (root: string, uid: PodUid): string => `${root}/${uid}`;
 
@@ -35,9 +36,14 @@ export const markerFolder = (pod: string, kind: string, volume: string): string 
 /** What a subPath is bound to: the index is the place of the mount in the container's list. */
 export const subPathFolder = (pod: string, volume: string, container: string): string => `${pod}/${subPathsFolder}/${volume}/${container}`;
 
+/** Whether a mount at this path below a pod's folder is what a subPath was bound to. */
+export function isSubPathMount(below: string): boolean {
+  const parts = below.split('/');
+  return parts[0] === subPathsFolder && parts.length === 4;
+}
+
 /** Whether a mount at this path below a pod's folder was made by this room: a volume itself or a subPath. */
 export function isOurMount(below: string): boolean {
   const parts = below.split('/');
-  if (parts[0] === volumesFolder) return parts.length === 3;
-  return parts[0] === subPathsFolder && parts.length === 4;
+  return (parts[0] === volumesFolder && parts.length === 3) || isSubPathMount(below);
 }

@@ -11,7 +11,9 @@
 import { mkdir, readdir, realpath } from 'node:fs/promises';
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
+import type { ObjectLookup } from '../api/references.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
+import { HeldBack } from '../container/heldBack.ts';
 import type { Mount } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
@@ -34,6 +36,9 @@ export interface VolumeManagerDeps {
   readonly podsDir: string;
   readonly mounter: Mounter;
   readonly nodeMemoryBytes: number;
+  /** What files of the downward API say of a container without a limit. Left out: one, and nothing. */
+  readonly nodeCpus?: number;
+  readonly nodeStorageBytes?: () => number;
   /** The pod's resolv.conf, after its policy and the node's servers of this moment. */
   readonly dnsOf: (desired: DesiredPod) => ResolvWords;
   /** The node's own, `/etc/hosts`. */
@@ -48,6 +53,12 @@ export interface VolumeManagerDeps {
    * Rejects when the runtime does not say. Left out: nothing does.
    */
   readonly lives?: (uid: PodUid) => Promise<boolean>;
+  /** The ConfigMaps and Secrets that volumes take their files from. Left out: there are none. */
+  readonly objects?: ObjectLookup;
+  /** Rejects when a hostPath is held back from a pod now, as a disk that is away. Left out: none is. */
+  readonly checkPath?: (desired: DesiredPod, path: string) => Promise<void>;
+  /** The runtime's name and version, empty before it was asked. Left out: it has no image volumes. */
+  readonly runtimeVersion?: () => { readonly name: string; readonly version: string };
 }
 
 /** Many pods start together: their names are written into the files of all others once. */
@@ -70,9 +81,9 @@ export class VolumeManager {
   #telling: Promise<void> | undefined;
 
   constructor(private readonly deps: VolumeManagerDeps) {
-    const { clock, mounter, nodeMemoryBytes, dnsOf, hostsFile, clusterDomain = '', podsDir } = deps;
+    const { mounter, dnsOf, hostsFile, clusterDomain = '', podsDir } = deps;
     this.#root = podsDir;
-    this.#kinds = volumeKinds({ clock, mounter, nodeMemoryBytes });
+    this.#kinds = volumeKinds(deps);
     this.#etc = new EtcFiles({ dnsOf, hostsFile, clusterDomain: clusterDomain.replace(/\.$/, ''), root: () => this.#root });
     const { recursiveReadOnly, seLinux = () => false } = deps;
     this.#mountDeps = { mounter, kinds: this.#kinds, etc: this.#etc, recursiveReadOnly, seLinux };
@@ -80,16 +91,26 @@ export class VolumeManager {
 
   /**
    * The pod's folder and every volume that one of its containers mounts. Cheap when they stand. Rejects with VolumeError, which names each
-   * volume that could not be made; the others stand then.
+   * volume that could not be made; the others stand then. `runs`: containers of it run, so files that an earlier agent made are enough, and
+   * `refresh` says what they lack.
    */
-  async setUp(desired: DesiredPod): Promise<void> {
+  async setUp(desired: DesiredPod, { runs = false }: { readonly runs?: boolean } = {}): Promise<void> {
     const wanted = [...mountedVolumes(desired.pod)];
     const ready = this.#ready.get(desired.uid);
     if (ready !== undefined && wanted.every((name) => ready.has(name))) {
       this.#pods.set(desired.uid, desired);
       return;
     }
-    await this.#inLine(desired.uid, () => this.#setUp(desired, wanted));
+    await this.#inLine(desired.uid, () => this.#setUp(desired, wanted, runs));
+  }
+
+  /**
+   * Files that follow ConfigMaps, Secrets and the pod itself are brought up to date, in the volumes that stand. To be called when any of these
+   * may have changed; looks at no disk when none did. Rejects with VolumeError, which names each volume that cannot follow, and why: its
+   * files stay as they were, and the others follow.
+   */
+  async refresh(desired: DesiredPod): Promise<void> {
+    if (this.#ready.has(desired.uid)) await this.#inLine(desired.uid, () => this.#refresh(desired));
   }
 
   /**
@@ -162,7 +183,7 @@ export class VolumeManager {
     }
   }
 
-  async #setUp(desired: DesiredPod, wanted: readonly string[]): Promise<void> {
+  async #setUp(desired: DesiredPod, wanted: readonly string[], runs: boolean): Promise<void> {
     const {
       uid,
       pod: { spec },
@@ -178,14 +199,29 @@ export class VolumeManager {
     for (const volume of spec.volumes ?? []) {
       if (!wanted.includes(volume.name) || ready.has(volume.name)) continue;
       try {
-        await kindOf(this.#kinds, volume).setUp({ desired, volume, pod });
+        await kindOf(this.#kinds, volume).setUp({ desired, volume, pod, runs });
         ready.add(volume.name);
       } catch (e) {
-        failures.push({ volume: volume.name, message: describeError(e) });
+        failures.push({ volume: volume.name, message: describeError(e), ...(e instanceof HeldBack && { reason: e.reason }) });
       }
     }
     // named by a mount and by no volume: told when the container is made
     for (const name of wanted) if (!(spec.volumes ?? []).some((v) => v.name === name)) ready.add(name);
+    if (failures.length > 0) throw new VolumeError(failures);
+  }
+
+  async #refresh(desired: DesiredPod): Promise<void> {
+    const ready = this.#ready.get(desired.uid);
+    const pod = podFolder(this.#root, desired.uid);
+    const failures: VolumeFailure[] = [];
+    for (const volume of desired.pod.spec.volumes ?? []) {
+      if (ready?.has(volume.name) !== true) continue;
+      try {
+        await kindOf(this.#kinds, volume).refresh?.({ desired, volume, pod });
+      } catch (e) {
+        failures.push({ volume: volume.name, message: describeError(e) });
+      }
+    }
     if (failures.length > 0) throw new VolumeError(failures);
   }
 
@@ -195,6 +231,7 @@ export class VolumeManager {
     this.#etc.forget(uid);
     if (!isUid(uid)) return;
     await this.#findRoot();
+    for (const kind of this.#kinds) kind.forget?.(podFolder(this.#root, uid));
     await removePodFolder(this.deps.mounter, this.#root, uid);
   }
 

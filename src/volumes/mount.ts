@@ -11,6 +11,8 @@ export interface Mounter {
   mount(type: 'tmpfs' | 'hugetlbfs', target: string, options: readonly string[]): Promise<void>;
   /** Rejects while it is in use. */
   unmount(target: string): Promise<void>;
+  /** What is mounted there, and all below it, has nothing to do with other mounts of the same file systems any more. */
+  makePrivate(target: string): Promise<void>;
   /** Every mount point that this process sees, in the order in which they were mounted; one that is covered stands there as well. */
   mountPoints(): Promise<readonly string[]>;
 }
@@ -58,6 +60,7 @@ export const systemMounter: Mounter = {
   bind: (source, target) => run('mount', ['--no-canonicalize', '--bind', `/proc/self/fd/${inheritedFd}`, target], source),
   mount: (type, target, options) =>
     run('mount', ['--no-canonicalize', '-t', type, ...(options.length === 0 ? [] : ['-o', options.join(',')]), type, target]),
+  makePrivate: (target) => run('mount', ['--no-canonicalize', '--make-rprivate', target]),
   unmount: (target) => run('umount', ['--no-canonicalize', target]),
   mountPoints: async () => parseMountPoints(await readFile('/proc/self/mountinfo', 'utf8')),
 };

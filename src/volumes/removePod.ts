@@ -5,9 +5,10 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import { openFolder } from './descriptor.ts';
-import { isOurMount, ownKinds, subPathsFolder, volumesFolder } from './layout.ts';
+import { isOurMount, isSubPathMount, ownKinds, subPathsFolder, volumesFolder } from './layout.ts';
 import type { Mounter } from './mount.ts';
 import { folderIn, namesIn, removeEmpty, removeTree } from './remove.ts';
+import { unbind } from './subPath.ts';
 
 /** Removes `<root>/<name>`; what is not there is removed. Rejects when something is in use or is not known to be the pod's. */
 export async function removePodFolder(mounter: Mounter, root: string, name: string): Promise<void> {
@@ -33,7 +34,11 @@ export async function removePodFolder(mounter: Mounter, root: string, name: stri
 async function unmountAll(mounter: Mounter, folder: string): Promise<void> {
   const under = async (): Promise<string[]> => (await mounter.mountPoints()).filter((p) => p === folder || p.startsWith(`${folder}/`));
   // the newest first: it may lie on an older one
-  for (const point of (await under()).reverse()) if (isOurMount(point.slice(folder.length + 1))) await mounter.unmount(point);
+  for (const point of (await under()).reverse()) {
+    const below = point.slice(folder.length + 1);
+    if (isSubPathMount(below)) await unbind(mounter, point);
+    else if (isOurMount(below)) await mounter.unmount(point);
+  }
   const [left] = await under();
   if (left !== undefined) throw new Error(`something is still mounted at ${left}`);
 }

@@ -66,7 +66,7 @@ async function placeIn(folder: FileHandle, name: string, root: FileHandle): Prom
     if (codeOf(e) !== 'EEXIST') throw e; // somebody was quicker
   });
   const made = await openPlace(path);
-  if (made === undefined) throw new Error(`${name} went away while it was made`);
+  if (made === undefined) throw new Error('a folder of it went away while it was made');
   if ((await made.stat()).isDirectory()) await chmod(pathOf(made), (await root.stat()).mode & 0o7777);
   return made;
 }
@@ -78,7 +78,7 @@ export async function bindSubPath(mounter: Mounter, volume: string, subPath: str
     const wanted = await source.stat();
     if ((await mounter.mountPoints()).includes(target)) {
       if (isSameInode(await stat(target), wanted)) return;
-      await mounter.unmount(target);
+      await unbind(mounter, target);
     }
     await makeTarget(target, wanted.isDirectory());
     await mounter.bind(source, target);
@@ -86,6 +86,23 @@ export async function bindSubPath(mounter: Mounter, volume: string, subPath: str
   } finally {
     await source.close();
   }
+}
+
+/**
+ * Takes a binding away. On a machine that systemd started, what is mounted below a hostPath later is mounted below its bindings too, and an
+ * unmount there would take the node's own mount with it: so the binding is cut off from the node before what came into it goes.
+ */
+export async function unbind(mounter: Mounter, target: string): Promise<void> {
+  const busy = await mounter.unmount(target).then(
+    () => undefined,
+    (e: unknown) => ({ e }),
+  );
+  if (busy === undefined) return;
+  const inside = (await mounter.mountPoints()).filter((p) => p.startsWith(`${target}/`));
+  if (inside.length === 0) throw busy.e;
+  await mounter.makePrivate(target);
+  for (const point of inside.reverse()) await mounter.unmount(point);
+  await mounter.unmount(target);
 }
 
 /** Folders on folders, everything else on an empty file. */

@@ -3,6 +3,8 @@
 export interface VolumeFailure {
   readonly volume: string;
   readonly message: string;
+  /** Of its own; absent: FailedMount. */
+  readonly reason?: string;
 }
 
 /** The text of the FailedMount event. */
@@ -13,5 +15,11 @@ export const failedMountText = ({ volume, message }: VolumeFailure): string =>
 export class VolumeError extends Error {
   constructor(readonly failures: readonly VolumeFailure[]) {
     super(failures.map(failedMountText).join('; '));
+  }
+
+  /** What the pod waits for, when all of them wait for the same. */
+  get reason(): string {
+    const [reason = 'FailedMount', ...others] = new Set(this.failures.map((f) => f.reason));
+    return others.length === 0 ? reason : 'FailedMount';
   }
 }

@@ -59,7 +59,8 @@ function isRecursive({ name, recursiveReadOnly = 'Disabled' }: VolumeMount, supp
 
 /**
  * What of the volume is mounted: relative, without `..`; '' for all of it. `env` looks up the container's environment, in which everything
- * that subPathExpr names must have a value. Throws for what validation refuses too, since an expression is known only now.
+ * that subPathExpr names must have a value. Throws for what validation refuses too, since an expression is known only now, in the kubelet's
+ * words.
  */
 export function subPathOf(
   { subPath = '', subPathExpr = '' }: VolumeMount,
@@ -67,15 +68,19 @@ export function subPathOf(
 ): string {
   const path = subPathExpr === '' ? subPath : expanded(subPathExpr, env);
   if (path.startsWith('/')) throw new Error(`error SubPath \`${path}\` must not be an absolute path`);
+  if (path.includes('\0')) throw new Error('unable to provision SubPath: it has a NUL byte in it');
   if (path.split('/').includes('..')) throw new Error(`unable to provision SubPath \`${path}\`: must not contain '..'`);
   return path;
 }
 
 function expanded(text: string, env: ((name: string) => string | undefined) | undefined): string {
-  if (env === undefined) throw new Error('subPathExpr is not supported by this version');
-  return expand(text, (name) => {
+  if (env === undefined) throw new Error('subPathExpr needs the environment of a container');
+  const missing = new Set<string>();
+  const path = expand(text, (name) => {
     const value = env(name) ?? '';
-    if (value === '') throw new Error(`missing value for "${name}"`);
+    if (value === '') missing.add(name);
     return value;
   });
+  if (missing.size > 0) throw new Error(`missing value for ${[...missing].sort().join(', ')}`);
+  return path;
 }

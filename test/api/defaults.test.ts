@@ -49,6 +49,31 @@ test('what is written stays as it is', () => {
   assert.equal(spec.containers[0]?.imagePullPolicy, 'Never');
 });
 
+test('volumes of files have their mode, and what they say of the pod its version and divisor', () => {
+  const downwardAPI = {
+    items: [
+      { path: 'a', fieldRef: { fieldPath: 'metadata.name' } },
+      { path: 'b', mode: 0o400, resourceFieldRef: { containerName: 'app', resource: 'limits.cpu' } },
+    ],
+  };
+  const items = [
+    { path: 'a', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } },
+    { path: 'b', mode: 0o400, resourceFieldRef: { containerName: 'app', resource: 'limits.cpu', divisor: '0' } },
+  ];
+  const volumes = [
+    { name: 'a', configMap: { name: 'c', items: [{ key: 'k', path: 'p' }] } },
+    { name: 'b', secret: { secretName: 's', defaultMode: 0 } },
+    { name: 'c', downwardAPI },
+    { name: 'd', projected: { sources: [{ configMap: { name: 'c' } }, { downwardAPI }] } },
+  ];
+  assert.deepEqual(defaultPod(pod(rawPod({ volumes })), 'pi').spec.volumes, [
+    { name: 'a', configMap: { name: 'c', items: [{ key: 'k', path: 'p' }], defaultMode: 0o644 } },
+    { name: 'b', secret: { secretName: 's', defaultMode: 0 } },
+    { name: 'c', downwardAPI: { items, defaultMode: 0o644 } },
+    { name: 'd', projected: { sources: [{ configMap: { name: 'c' } }, { downwardAPI: { items } }], defaultMode: 0o644 } },
+  ]);
+});
+
 test('probes and hooks are filled in; what is written stays', () => {
   const httpGet = { port: 80 };
   const written = pod(

@@ -11,6 +11,7 @@ const isPlain = (value: unknown): value is Plain => typeof value === 'object' &&
 const wanted: readonly (readonly [RegExp, string])[] = [
   [/\.initContainers\[\]\.name$/, 'init'],
   [/\.ephemeralContainers\[\]\.name$/, 'debug'],
+  [/\.items\[\]\.path$/, 'x'],
   [/\.(mountPath|path|devicePath)$/, '/x'],
   [/\.image$/, 'x:1'],
   [/\.apiVersion$/, 'v1'],
@@ -24,6 +25,8 @@ const wanted: readonly (readonly [RegExp, string])[] = [
   [/\.priorityClassName$/, 'system-node-critical'],
   [/\.(ip|hostIP|nameservers\[\])$/, '192.0.2.1'],
   [/\[podsched\.dev\/crash-backoff\]$/, '1s,1m'],
+  [/\[podsched\.dev\/rollback\]$/, '5m'],
+  [/\[podsched\.dev\/hold\]$/, 'true'],
   [/\[container\.apparmor\.security\.beta\.kubernetes\.io\/\*\]$/, 'runtime/default'],
 ];
 /** What must stand beside a field, in the struct at the second place's end, for the pod to be right. */
@@ -33,6 +36,11 @@ const beside: readonly (readonly [field: RegExp, place: RegExp, fields: Plain])[
   [/\.volumeMounts\b/, /^spec$/, { volumes: [{ name: 'x' }] }],
   [/\.recursiveReadOnly$/, /\.volumeMounts\[\]$/, { readOnly: true }],
   [/\.mountPropagation$/, /\.(containers|initContainers)\[\]$/, { securityContext: { privileged: true } }],
+  [/\.configMap\./, /\.configMap$/, { name: 'x' }],
+  [/\.secret\./, /\.volumes\[\]\.secret$/, { secretName: 'x' }],
+  [/\.secret\./, /\.sources\[\]\.secret$/, { name: 'x' }],
+  [/\.downwardAPI\.items\[\]\.(path|mode)$/, /\.items\[\]$/, { fieldRef: { fieldPath: 'metadata.name' } }],
+  [/\.volumes\[\].*\.resourceFieldRef\./, /\.resourceFieldRef$/, { containerName: 'x' }],
   [/\.limits\[hugepages-/, /\.resources$/, { requests: { cpu: '1' } }],
   [/\.requests\[hugepages-/, /\.resources$/, { limits: { cpu: '1', 'hugepages-2Mi': '64Mi' } }],
 ];

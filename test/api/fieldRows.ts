@@ -4,7 +4,7 @@
  */
 import { kinds } from '../../src/api/decode.ts';
 import { entryPath, fieldPath, itemPath } from '../../src/api/fieldPath.ts';
-import { fieldResources, plainFieldPaths } from '../../src/api/fieldRefs.ts';
+import { fieldResources, fileFieldPaths, plainFieldPaths } from '../../src/api/fieldRefs.ts';
 import { fieldsOf, type Shape } from '../../src/api/fields.ts';
 import type { Kind } from '../../src/api/objects.ts';
 import { type SupportLevel, type SupportRow, supportOf, supportTable } from '../../src/api/support.ts';
@@ -51,6 +51,7 @@ const narrower: ReadonlyMap<string, string> = new Map([
 const narrowerWords: readonly (readonly [RegExp, readonly string[]])[] = [
   // it takes a user namespace, and hostUsers: false is refused
   [/\.securityContext\.procMount$/, ['Default']],
+  [/^spec\.volumes\[\]\..*\.fieldPath$/, fileFieldPaths],
 ];
 
 /** Texts of which the validator has a list. */
@@ -68,9 +69,9 @@ const listed: ReadonlyMap<string, readonly string[]> = new Map([
 /** The words a field takes, where it has a closed set of them. */
 export function wordsOf({ owner, name, place, shape, row }: FieldRow): readonly string[] | undefined {
   const { only } = row;
-  const texts = only?.map(String) ?? listed.get(`${owner}.${name}`);
-  if (texts !== undefined) return texts;
   const narrowed = narrowerWords.find(([places]) => places.test(place))?.[1];
+  const texts = only?.map(String) ?? (shape.kind === 'enum' ? undefined : (narrowed ?? listed.get(`${owner}.${name}`)));
+  if (texts !== undefined) return texts;
   return shape.kind === 'enum' ? shape.values.filter((v) => v !== '' && (narrowed?.includes(v) ?? true)) : undefined;
 }
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toDesiredPod } from '../../src/api/instance.ts';
 import type { KeyText, PodUid } from '../../src/api/objects.ts';
-import { environmentReferences, usersOf } from '../../src/api/references.ts';
-import type { Container, PodSpec } from '../../src/api/v1.ts';
+import { environmentReferences, podReferences, usersOf, volumeReferences } from '../../src/api/references.ts';
+import type { Container, PodSpec, Volume } from '../../src/api/v1.ts';
 
 const refs = (map: string, secret: string): Partial<Container> => ({
   envFrom: [{ configMapRef: { name: map } }, { secretRef: { name: secret } }],
@@ -27,6 +27,33 @@ test('each object that an environment names is named once, optional ones too', (
     ['ConfigMap/m', 'Secret/s', 'ConfigMap/m-key', 'Secret/s-key'],
   );
   assert.deepEqual(environmentReferences({}), []);
+});
+
+test('each object that a volume takes files from is named once, optional ones too', () => {
+  const names = (volume: Omit<Volume, 'name'>): string[] => volumeReferences({ name: 'v', ...volume }).map((r) => `${r.kind}/${r.name}`);
+  assert.deepEqual(names({ configMap: { name: 'm', optional: true } }), ['ConfigMap/m']);
+  assert.deepEqual(names({ secret: { secretName: 's' } }), ['Secret/s']);
+  const sources = [{ configMap: { name: 'm' } }, { secret: { name: 's' } }, { downwardAPI: {} }, { configMap: { name: 'm', items: [] } }];
+  assert.deepEqual(names({ projected: { sources } }), ['ConfigMap/m', 'Secret/s']);
+  assert.deepEqual(names({ emptyDir: {} }), []);
+});
+
+test('a pod names what its environments, its volumes and its imagePullSecrets name', () => {
+  const spec = {
+    containers: [container('c', { envFrom: [{ configMapRef: { name: 'm' } }] })],
+    volumes: [
+      { name: 'a', configMap: { name: 'm' } },
+      { name: 'b', secret: { secretName: 's' } },
+    ],
+    imagePullSecrets: [{ name: 'pull' }, { name: 's' }],
+  };
+  assert.deepEqual(
+    podReferences(spec).map((r) => `${r.kind}/${r.name}`),
+    ['ConfigMap/m', 'Secret/s', 'Secret/pull'],
+  );
+  const pods = [desired('app', spec), desired('none', {})];
+  for (const key of ['Secret/default/s', 'Secret/default/pull', 'ConfigMap/default/m'])
+    assert.deepEqual(usersOf([key as KeyText], pods), ['uid-app'], key);
 });
 
 test('a pod uses what any of its containers names, in its own namespace and of that kind only', () => {

@@ -9,7 +9,6 @@ const notYet = /^absent: not supported yet by this version$/;
 test('what this version does not carry to the runtime refuses the pod by path', () => {
   const podFields: Record<string, unknown> = {
     ephemeralContainers: [{ name: 'd', image: 'x' }],
-    imagePullSecrets: [{ name: 's' }],
     readinessGates: [{ conditionType: 'x' }],
     overhead: { memory: '10Mi' },
     hostUsers: false,
@@ -57,22 +56,18 @@ test('the same for containers, app and init', () => {
 test('some values of a supported field are not carried yet', () => {
   const table: readonly (readonly [unknown, string])[] = [[rawPod({ os: { name: 'windows' } }), 'spec.os.name']];
   for (const [raw, path] of table) only(decode(raw), path);
+  pod(rawPod({ imagePullSecrets: [{ name: 's' }] }));
   for (const dnsPolicy of ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default']) pod(rawPod({ dnsPolicy, os: { name: 'linux' } }));
 });
 
+test('restart-on-change is asked for with true, and nothing else', () => {
+  const asked = (value: string) => rawPod({}, {}, { annotations: { 'podsched.dev/restart-on-change': value } });
+  for (const value of ['true', 'false', '']) pod(asked(value));
+  for (const value of ['yes', 'True', '1']) only(decode(asked(value)), 'metadata.annotations[podsched.dev/restart-on-change]');
+});
+
 test('annotations that would be silently without effect refuse the pod', () => {
-  const names = [
-    'rollback',
-    'hold',
-    'restart-on-change',
-    'wait-for',
-    'wait-timeout',
-    'state',
-    'rollout',
-    'audience',
-    'truncated',
-    'pod-hash',
-  ];
+  const names = ['rollback', 'hold', 'wait-for', 'wait-timeout', 'state', 'rollout', 'audience', 'truncated', 'pod-hash', 'config-hash'];
   for (const name of names)
     only(decode(rawPod({}, {}, { annotations: { [`podsched.dev/${name}`]: 'x' } })), `metadata.annotations[podsched.dev/${name}]`);
   only(

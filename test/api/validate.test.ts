@@ -26,6 +26,10 @@ test('names have the form Kubernetes asks for', () => {
     [rawPod({}, {}, { annotations: { 'a b': 'x' } }), 'metadata.annotations["a b"]'],
     [rawPod({}, {}, { annotations: { a: long(300_000) } }), 'metadata.annotations'],
     [rawPod({}, {}, { annotations: { 'podsched.dev/crash-backoff': '1m,1s' } }), 'metadata.annotations[podsched.dev/crash-backoff]'],
+    [rawPod({}, {}, { annotations: { 'podsched.dev/rollback': '5' } }), 'metadata.annotations[podsched.dev/rollback]'],
+    [rawPod({}, {}, { annotations: { 'podsched.dev/rollback': '100ms' } }), 'metadata.annotations[podsched.dev/rollback]'],
+    [rawPod({}, {}, { annotations: { 'podsched.dev/rollback': 'never' } }), 'metadata.annotations[podsched.dev/rollback]'],
+    [rawPod({}, {}, { annotations: { 'podsched.dev/hold': 'yes' } }), 'metadata.annotations[podsched.dev/hold]'],
   ];
   for (const [raw, path] of table) only(decode(raw), path);
   pod(rawPod({}, {}, { name: [long(60), long(60), long(60), long(27)].join('.') }));

@@ -50,10 +50,7 @@ test('a volume is refused for its name, its second source, its medium, its limit
 
 test('volumes of other kinds are refused by path', () => {
   const kinds = {
-    configMap: { name: 'c' },
-    secret: { secretName: 's' },
-    projected: { sources: [] },
-    downwardAPI: {},
+    iscsi: { targetPortal: 'x', iqn: 'y', lun: 0 },
     nfs: { server: 'x', path: '/' },
   };
   for (const [kind, source] of Object.entries(kinds))
@@ -87,7 +84,9 @@ test('where a volume is mounted, and what of it, stays inside', () => {
     [{ subPath: '/etc' }, 'subPath'],
     [{ subPath: 'a/../../etc' }, 'subPath'],
     [{ subPath: '..' }, 'subPath'],
-    [{ subPathExpr: '$(NAME)' }, 'subPathExpr'],
+    [{ subPathExpr: '/$(NAME)' }, 'subPathExpr'],
+    [{ subPathExpr: '$(NAME)/../x' }, 'subPathExpr'],
+    [{ subPath: 'a', subPathExpr: '$(NAME)' }, 'subPathExpr'],
     [{ mountPropagation: 'Bidirectional' }, 'mountPropagation'],
     [{ mountPropagation: 'Both' }, 'mountPropagation'],
     [{ recursiveReadOnly: 'Enabled' }, 'recursiveReadOnly'],
@@ -97,6 +96,7 @@ test('where a volume is mounted, and what of it, stays inside', () => {
   for (const [mount, field] of table) only(mounted(mount), `${at}.${field}`);
   for (const right of [
     { subPath: 'a/b..c/d' },
+    { subPathExpr: '$(NAME)/log' },
     { mountPath: 'relative' },
     { mountPropagation: 'HostToContainer' },
     { recursiveReadOnly: 'IfPossible', readOnly: true },
@@ -105,6 +105,17 @@ test('where a volume is mounted, and what of it, stays inside', () => {
   ])
     assert.deepEqual(paths(mounted(right).problems), [], JSON.stringify(right));
   assert.deepEqual(paths(mounted({ mountPropagation: 'Bidirectional' }, { securityContext: { privileged: true } }).problems), []);
+});
+
+test('a volume of an image names one, and nothing less than all of it is mounted', () => {
+  const image = (source: Raw, mount: Raw = {}) => mounted(mount, {}, [{ name: 'data', image: source }]);
+  const right = pod(rawPod({ volumes: [{ name: 'data', image: { reference: 'localhost/files:1' } }] }));
+  const [volume] = defaultPod(right, 'pi').spec.volumes ?? [];
+  assert.deepEqual(volume?.image, { reference: 'localhost/files:1', pullPolicy: 'IfNotPresent' });
+  only(image({}), 'spec.volumes[0].image.reference');
+  only(image({ reference: 'x', pullPolicy: 'Sometimes' }), 'spec.volumes[0].image.pullPolicy');
+  only(image({ reference: 'x' }, { subPath: 'a' }), `${at}.subPath`);
+  only(image({ reference: 'x' }, { subPathExpr: '$(A)' }), `${at}.subPathExpr`);
 });
 
 test('two mounts of a container at one place are told, however it is spelled', () => {

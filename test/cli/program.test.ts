@@ -171,7 +171,7 @@ test('usage mistakes end with 2, and say what was meant', async () => {
     [['get'], /missing required argument 'kind'/],
     [['get', 'pdos'], /there is no kind "pdos"[\s\S]*did you mean pods\?/],
     [['get', 'constructor'], /there is no kind/],
-    [['get', 'nodes'], /pods, events and files can be listed$/m],
+    [['get', 'nodes'], /pods, events, files.* can be listed$/m],
     [['describe', 'pod'], /which one\? podsched describe pod NAME/],
     [['describe', 'node', 'pi-07'], /node\/pi-07: pods can be described/],
     [['get', 'pods', '-o', 'xml'], /json, yaml, wide, name/],

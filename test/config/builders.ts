@@ -101,6 +101,8 @@ export interface Rig {
   readonly asked: KeyText[];
   /** What admission says of edits, by pod name. */
   readonly verdicts: Map<string, EditVerdict>;
+  /** Pods that somebody holds, by name. */
+  readonly held: Set<string>;
   /** What it was asked, by call: `update web`. */
   readonly judged: string[][];
   /** The agent starts again on the same card and folder. */
@@ -129,6 +131,7 @@ export function rig(o: { folder?: FakeFolder; store?: CountingStore } = {}): Rig
     node: { name: 'pi', labels: {} },
     asked: [],
     verdicts: new Map(),
+    held: new Set(),
     judged: [],
     take: () => {
       const lines = updates.slice(taken).flatMap((u) => u.pods.map((p) => `${u.op} ${p.name} ${p.uid}`));
@@ -164,6 +167,7 @@ export function rig(o: { folder?: FakeFolder; store?: CountingStore } = {}): Rig
         }),
       );
     },
+    held: (_, { metadata }) => (r.held.has(metadata.name) ? 'held by a test' : undefined),
     emit: (u) => updates.push(u),
     changed: (keys) => r.changed.push(keys),
     event: (e) => r.events.push(e),

@@ -160,3 +160,148 @@ test('an edit that cannot be stored is not blocked but told as such', async () =
   assert.equal(view(r)?.blockedEdit?.reason, 'OutOfcpu');
   assert.deepEqual(r.take(), []);
 });
+
+const annotated = (image: string, annotation: string): string =>
+  pod('web', { image }).replace('spec:', `  annotations: ${annotation}\nspec:`);
+const rollback = '{podsched.dev/rollback: 5m}';
+const revision = (r: Rig): string => view(r)?.winner?.revision ?? '?';
+
+async function goodThenEdited(): Promise<{ readonly r: Rig; readonly v1: string; readonly v2: string }> {
+  const r = await started({ 'web.yaml': annotated('busybox:1', rollback) });
+  const v1 = revision(r);
+  await r.config.markGood(web, v1);
+  r.folder.set({ 'web.yaml': annotated('busybox:2', rollback) });
+  await r.config.readFolder();
+  r.take();
+  return { r, v1, v2: revision(r) };
+}
+
+test('what was good is written once, and only where a rollback is asked for', async () => {
+  for (const asks of [true, false]) {
+    const r = await started({ 'web.yaml': asks ? annotated('busybox:1', rollback) : pod('web') });
+    const { length } = r.store.writes;
+    await r.config.markGood(web, 'another revision');
+    await r.config.markGood(web, revision(r));
+    await r.config.markGood(web, revision(r));
+    assert.equal(r.store.writes.length - length, asks ? 1 : 0);
+    assert.equal(r.config.isGood(web, revision(r)), true);
+    // the object itself stands in the entry once
+    const text = JSON.stringify(await r.store.get('objects/Pod/default/web'));
+    assert.equal(text.split('busybox:1').length - 1, 1);
+  }
+});
+
+test('a given-up revision: the last good one runs again, once stored, over restarts; the next edit is tried', async () => {
+  const { r, v1, v2 } = await goodThenEdited();
+  assert.equal(r.config.wayBack(web, v2), v1);
+  await r.config.giveUp(web, v2, 'it was not Ready');
+  assert.equal(runs(r), 'busybox:1');
+  assert.equal(wants(r), 'busybox:2');
+  assert.deepEqual(view(r)?.blockedEdit, { reason: 'RolledBack', message: 'it was not Ready' });
+  const writes = r.store.writes.length;
+  await r.config.readFolder();
+  await r.config.retryBlocked();
+  await r.config.giveUp(web, v2, 'again');
+  assert.equal(r.store.writes.length, writes, 'once, and then nothing is written');
+  const again = await r.restart();
+  assert.equal(runs(again), 'busybox:1');
+  again.take();
+  await again.config.readFolder();
+  assert.deepEqual([again.take(), view(again)?.blockedEdit?.reason], [[], 'RolledBack']);
+  assert.deepEqual([...again.config.knownImages()].sort(), ['busybox:1', 'busybox:2']);
+  again.folder.set({ 'web.yaml': annotated('busybox:3', rollback) });
+  await again.config.readFolder();
+  assert.deepEqual([runs(again), view(again)?.blockedEdit], ['busybox:3', undefined]);
+});
+
+test('a power cut between giving up and going back: the next agent goes back', async () => {
+  const { r, v2 } = await goodThenEdited();
+  let cut = false;
+  r.store.onWrite = () => {
+    if (cut) throw new Error('no power');
+    cut = true;
+  };
+  await r.config.giveUp(web, v2, 'it was not Ready');
+  r.store.onWrite = () => {};
+  const again = await r.restart();
+  assert.equal(runs(again), 'busybox:2');
+  await again.config.readFolder();
+  assert.deepEqual([runs(again), view(again)?.blockedEdit?.reason], ['busybox:1', 'RolledBack']);
+});
+
+test('the way back has no room: what is given up goes on and says so, and becoming Ready it stays for good', async () => {
+  const { r, v2 } = await goodThenEdited();
+  r.verdicts.set('web', blocked);
+  await r.config.giveUp(web, v2, 'it was not Ready');
+  assert.deepEqual([r.take(), view(r)?.blockedEdit?.reason], [[], 'OutOfcpu']);
+  const writes = r.store.writes.length;
+  await r.config.retryBlocked();
+  assert.equal(r.store.writes.length, writes);
+  await r.config.markGood(web, v2);
+  r.verdicts.clear();
+  await r.config.retryBlocked();
+  assert.deepEqual([r.take(), view(r)?.blockedEdit], [[], undefined]);
+  assert.equal(r.config.isGood(web, v2), true);
+});
+
+test('the text of the good revision written back is no rollback any more', async () => {
+  const { r, v2 } = await goodThenEdited();
+  await r.config.giveUp(web, v2, 'it was not Ready');
+  r.take();
+  r.folder.set({ 'web.yaml': annotated('busybox:1', rollback) });
+  await r.config.readFolder();
+  assert.deepEqual([r.take(), view(r)?.blockedEdit], [[], undefined]);
+  assert.equal((await stored(r)).running, undefined);
+});
+
+test('tried again: the given-up revision runs', async () => {
+  const { r, v2 } = await goodThenEdited();
+  await r.config.giveUp(web, v2, 'it was not Ready');
+  assert.equal(await r.config.tryAgain(web), true);
+  assert.deepEqual([runs(r), view(r)?.blockedEdit], ['busybox:2', undefined]);
+  assert.equal(await r.config.tryAgain(web), false);
+});
+
+test('a new instance of what was rolled back, or is held, is of what runs', async () => {
+  const { r, v2 } = await goodThenEdited();
+  await r.config.giveUp(web, v2, 'it was not Ready');
+  await r.config.renewInstance(uidOf(r, web));
+  assert.equal(runs(r), 'busybox:1');
+  const h = await started({ 'web.yaml': pod('web') });
+  h.held.add('web');
+  h.folder.set({ 'web.yaml': pod('web', { image: 'busybox:2' }) });
+  await h.config.readFolder();
+  await h.config.renewInstance(uidOf(h, web));
+  assert.deepEqual([runs(h), view(h)?.blockedEdit?.reason], ['busybox:1', 'Held']);
+});
+
+test('what is held waits without being judged, and a label goes through', async () => {
+  const r = await started({ 'web.yaml': pod('web') });
+  r.take();
+  r.held.add('web');
+  r.folder.set({ 'web.yaml': pod('web', { label: 'x' }) });
+  await r.config.readFolder();
+  assert.match(r.take().join(), /^RECONCILE web/);
+  assert.equal(view(r)?.heldBy, 'held by a test');
+  r.folder.set({ 'web.yaml': pod('web', { image: 'busybox:2', label: 'x' }) });
+  await r.config.readFolder();
+  assert.deepEqual([r.take(), view(r)?.blockedEdit], [[], { reason: 'Held', message: 'held by a test' }]);
+  assert.deepEqual(r.judged.at(-1), []);
+  assert.deepEqual(
+    r.events.filter((e) => e.reason === 'Held').map((e) => e.type),
+    ['Normal'],
+  );
+  r.held.clear();
+  await r.config.retryBlocked();
+  assert.equal(runs(r), 'busybox:2');
+});
+
+test('a held pod that is not meant for this node any more stays all the same', async () => {
+  const r = await started({ 'web.yaml': pod('web') });
+  r.take();
+  r.held.add('web');
+  r.verdicts.set('web', { act: 'replace' });
+  r.folder.set({ 'web.yaml': pod('web', { extra: '  nodeSelector: {disktype: nvme}' }) });
+  await r.config.readFolder();
+  assert.deepEqual([r.take(), view(r)?.blockedEdit?.reason], [[], 'Held']);
+});

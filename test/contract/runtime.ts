@@ -99,6 +99,11 @@ export function runtimeContract(name: string, open: () => Promise<RuntimeRig>): 
       assert.ok(['cgroupfs', 'systemd', undefined].includes(await runtime.cgroupDriver()));
     });
 
+    test('it says of what its sandboxes are made, or nothing', async () => {
+      const image = await runtime.sandboxImage();
+      assert.ok(image === undefined || /^[\w.:/@-]+[:@]/.test(image), image);
+    });
+
     test('a sandbox is listed as it was asked for, ready and with an address', async () => {
       const pod = podConfig({ attempt: 4, annotations: { 'podsched.dev/pod-hash': '1:abc' }, labels: { 'podsched.dev/managed': 'node' } });
       const other = podConfig();

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { RuntimeError } from '../../src/container/runtime.ts';
 import type { ContainerId, SandboxId } from '../../src/container/words.ts';
 import { plainText } from '../../src/cri/errors.ts';
-import type { CriRuntime } from '../../src/cri/runtime.ts';
+import { type CriRuntime, shownConfig } from '../../src/cri/runtime.ts';
 import { FakeClock } from '../fakes/fakeClock.ts';
 import { containerConfig, sandboxConfig } from '../fakes/runtimeConfigs.ts';
 import { pause, rig } from './rig.ts';
@@ -192,6 +192,29 @@ test('the cgroup driver comes from RuntimeConfig where the runtime has it, else 
       assert.equal(await runtime.cgroupDriver(), driver);
     }
   }
+});
+
+test('the sandbox image comes from the configuration that containerd 1.x shows; containerd 2 does not say it', async (t) => {
+  const old = rig(t, { runtimeConfig: false });
+  await old.server.start();
+  old.fake.pauseImage = 'podsched.dev/pause:1';
+  assert.equal(await old.runtime.sandboxImage(), 'podsched.dev/pause:1');
+  const newer = rig(t, { runtimeConfig: true });
+  await newer.server.start();
+  assert.equal(await newer.runtime.sandboxImage(), undefined);
+});
+
+test('what a runtime shows of its configuration may be anything', () => {
+  const table = [
+    ['{"sandboxImage":"registry.k8s.io/pause:3.6"}', { sandboxImage: 'registry.k8s.io/pause:3.6' }],
+    ['{"sandboxImage":"a:1","containerd":{"snapshotter":"native"}}', { sandboxImage: 'a:1', snapshotter: 'native' }],
+    ['{"sandboxImage":"","containerd":null}', {}],
+    ['{"sandboxImage":7,"containerd":{"snapshotter":[]}}', {}],
+    ['null', {}],
+    ['not json', {}],
+    [undefined, {}],
+  ] as const;
+  for (const [config, shown] of table) assert.deepEqual(shownConfig(config), shown, config);
 });
 
 test('the lists of 50 pods are one request each, and cost less than 50 lists of one', async (t) => {

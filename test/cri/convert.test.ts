@@ -63,6 +63,21 @@ test('every field of a sandbox and of a container reaches the runtime', () => {
   );
 });
 
+test('a mount is of a path or of an image', () => {
+  const mounts = [
+    { containerPath: '/files', hostPath: '', readonly: true, image: 'sha256:abc' },
+    { containerPath: '/data', hostPath: '/mnt/ssd', readonly: false },
+  ];
+  const sent = overTheWire(pb.ContainerConfigSchema, convert.containerConfigMessage(containerConfig(fullSandbox, 'c', { mounts })));
+  assert.deepEqual(
+    sent.mounts.map((m) => [m.hostPath, m.image?.image]),
+    [
+      ['', 'sha256:abc'],
+      ['/mnt/ssd', undefined],
+    ],
+  );
+});
+
 test('user 0 is sent, no user is not: the image decides then', () => {
   const of = (o: object) => convert.containerConfigMessage({ ...containerConfig(fullSandbox, 'c'), ...o }).linux?.securityContext;
   assert.deepEqual(of({ runAsUser: 0 })?.runAsUser, { value: 0n });

@@ -228,6 +228,13 @@ export const rules: readonly Rule[] = [
     },
   },
   {
+    name: '020: a projected volume',
+    reason: 'a kubelet without an API server makes no projected volume, so it asked for nothing; here the pod runs',
+    apply: (both) => {
+      if (both.of.name === '020-downward-volume') onlyConfigs(both, 'identity');
+    },
+  },
+  {
     name: '038: refused for what it asks',
     reason:
       "a static pod is not critical for being static and preempts nobody, so that it is refused plainly; the numbers are the machine's",

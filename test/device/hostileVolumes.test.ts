@@ -74,3 +74,36 @@ test('mounts left in an emptyDir, links and pipes, a last-words file played with
   await until('its folder is gone', 120_000, () => readdirSync(pods()).length === 0);
   assert.equal(readFileSync(join(disk, 'sub/f'), 'utf8'), 'precious');
 });
+
+test('a subPath and a subPathExpr hold, while a container of the pod swaps their folder for a link to the node all the time', async () => {
+  mkdirSync(join(dir, 'outside/x'), { recursive: true });
+  writeFileSync(join(dir, 'outside/x/secret'), 'secret');
+  const swap = `mkdir -p /own/a/x; while true; do mv /own/a /own/b; ln -s ${join(dir, 'outside')} /own/a; rm -rf /own/a; mv /own/b /own/a; done`;
+  const look = 'test -e /sub/secret && touch /own/escaped; echo x >>/own/starts; exit 1';
+  const looker = (name: string, mount: object) =>
+    container(name, ['sh', '-c', look], {
+      env: [{ name: 'DIR', value: 'a' }],
+      volumeMounts: [
+        { name: 'own', mountPath: '/own' },
+        { name: 'own', mountPath: '/sub', ...mount },
+      ],
+    });
+  const spec = {
+    volumes: [{ name: 'own', emptyDir: {} }],
+    containers: [
+      container('swapper', ['sh', '-c', swap], { volumeMounts: [{ name: 'own', mountPath: '/own' }] }),
+      looker('path', { subPath: 'a/x' }),
+      looker('expr', { subPathExpr: '$(DIR)/x' }),
+    ],
+  };
+  lab.agent.drop('swap.yaml', manifest(pod('swap', spec, { annotations: { 'podsched.dev/crash-backoff': '100ms,200ms' } })));
+  const own = (name: string): string => join(pods(), toldPod(lab, 'swap')?.metadata.uid ?? '', 'volumes/kubernetes.io~empty-dir/own', name);
+  const starts = (): number => (existsSync(own('starts')) ? readFileSync(own('starts'), 'utf8').length / 2 : 0);
+  await until('both were started again and again', 240_000, () => starts() >= 10);
+  const escaped = existsSync(own('escaped'));
+  lab.agent.removeManifest('swap.yaml');
+  await gone(lab, 'swap', 120_000);
+  assert.equal(escaped, false);
+  assert.deepEqual(readdirSync(join(dir, 'outside')), ['x']);
+  assert.equal(readFileSync(join(dir, 'outside/x/secret'), 'utf8'), 'secret');
+});

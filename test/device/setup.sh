@@ -18,7 +18,12 @@ command -v npm >/dev/null || fail "npm is not installed (Debian: apt-get install
 
 # Debian packages, only the missing ones, without their services: the test beds start their own.
 packages=(containerd runc containernetworking-plugins busybox-static iproute2 iptables mosquitto mosquitto-clients)
-[ "$what" = test ] && packages+=(systemd) # for systemd-analyze and its like; nothing of it is started
+# systemd for systemd-analyze and its like, nothing of it is started; a registry of a test's own
+[ "$what" = test ] && packages+=(systemd docker-registry skopeo openssl)
+if [ "$what" = test ]; then # the image of sandboxes is compiled for all three machines, and tried on them
+  packages+=(zstd gcc binutils gcc-arm-linux-gnueabihf qemu-user)
+  [ "$(dpkg --print-architecture)" = amd64 ] && packages+=(gcc-aarch64-linux-gnu) || packages+=(gcc-x86-64-linux-gnu)
+fi
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
@@ -35,7 +40,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   active() { [ -d /run/systemd/system ] && systemctl is-active --quiet "$1"; }
   started=()
-  for service in containerd mosquitto; do active $service || started+=("$service"); done
+  for service in containerd mosquitto docker-registry; do active $service || started+=("$service"); done
   apt-get -qq update </dev/null
   apt-get -qq install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null
   for service in "${started[@]}"; do # only those that did not run before

@@ -196,10 +196,11 @@ export const imageMessage = (i: ImageInfo) => ({
 export const image = (i: ImageInfo | undefined) =>
   i === undefined ? {} : { image: imageMessage(i), ...(i.platform && { info: { info: JSON.stringify({ imageSpec: i.platform }) } }) };
 
-/** The part of containerd 1.x's configuration that says which cgroup driver it uses. */
-export const verboseConfig = (driver: 'cgroupfs' | 'systemd' | undefined): string =>
-  JSON.stringify(
-    driver === undefined
-      ? {}
-      : { containerd: { defaultRuntimeName: 'runc', runtimes: { runc: { options: { SystemdCgroup: driver === 'systemd' } } } } },
-  );
+/** The part of containerd 1.x's configuration that says which cgroup driver it uses, and of what it makes sandboxes. */
+export const verboseConfig = (driver: 'cgroupfs' | 'systemd' | undefined, sandboxImage?: string): string =>
+  JSON.stringify({
+    ...(sandboxImage !== undefined && { sandboxImage }),
+    ...(driver !== undefined && {
+      containerd: { defaultRuntimeName: 'runc', runtimes: { runc: { options: { SystemdCgroup: driver === 'systemd' } } } },
+    }),
+  });

@@ -80,7 +80,8 @@ export class FakeCriServer {
           name: h.name,
           features: { recursiveReadOnlyMounts: h.recursiveReadOnlyMounts },
         })),
-        info: verbose && this.o.runtimeConfig !== true ? { config: wire.verboseConfig(await r.cgroupDriver()) } : {},
+        info:
+          verbose && this.o.runtimeConfig !== true ? { config: wire.verboseConfig(await r.cgroupDriver(), await r.sandboxImage()) } : {},
       }),
       runPodSandbox: async (q: pb.RunPodSandboxRequest) => ({
         podSandboxId: await r.runSandbox(wire.sandboxConfig(q.config), q.runtimeHandler),

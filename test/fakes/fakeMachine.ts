@@ -38,6 +38,8 @@ export class FakeMachine {
   driver: 'cgroupfs' | 'systemd' | undefined = 'cgroupfs';
   runtimeVersion: RuntimeVersion = { runtimeName: 'containerd', runtimeVersion: '1.7.24' };
   runtimeHandlers: readonly RuntimeHandler[] = [];
+  /** What the runtime says its sandboxes are made of. */
+  pauseImage: string | undefined = 'registry.k8s.io/pause:3.9';
   filesystems: readonly ImageFilesystem[] = [{ mountpoint: '/', usedBytes: 0 }];
   /** What pulls are writing just now. */
   writing: readonly Ingest[] = [];

@@ -20,6 +20,8 @@ export class FakeMounter implements Mounter {
     this.mounted.splice(index, 1);
   };
 
+  makePrivate: Mounter['makePrivate'] = async () => {};
+
   mountPoints: Mounter['mountPoints'] = async () => this.mounted.map((m) => m.target);
 
   #add(what: string, target: string): void {

@@ -49,6 +49,10 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService, C
     return this.#call('cgroupDriver', [], () => this.driver);
   }
 
+  sandboxImage(): Promise<string | undefined> {
+    return this.#call('sandboxImage', [], () => this.pauseImage);
+  }
+
   handlers(): Promise<readonly RuntimeHandler[]> {
     return this.#call('handlers', [], () => this.runtimeHandlers);
   }

@@ -112,6 +112,19 @@ test('an image that was pulled and cannot be inspected is not run: its user is n
   assert.equal(room.runtime.calls.filter((c) => c.method === 'pullImage').length, 1);
 });
 
+test('a registry that does not answer is asked by one pod in each back-off slot, not by each of eight', async () => {
+  const room = new Room();
+  const eight = Array.from({ length: 8 }, (_, i) => `r.example/x${i}:1`);
+  for (const image of eight) fails(room, image);
+  for (let slot = 1; slot <= 3; slot++) {
+    const results = await Promise.all(eight.map((image, i) => room.ensure(image, { pod: `uid-${i}` })));
+    assert.equal(room.pulls(), slot);
+    assert.ok(results.every((r) => !r.ok && r.waitMs === 10_000 * 2 ** (slot - 1)));
+    assert.equal(results.filter((r) => !r.ok && r.reason === 'ErrImagePull').length, 1);
+    await room.clock.advance(10_000 * 2 ** (slot - 1));
+  }
+});
+
 test('a failing pull: ErrImagePull, then ImagePullBackOff with the last error, doubling to 5 min', async () => {
   const room = new Room();
   fails(room, 'r.example/x:1');
@@ -137,7 +150,8 @@ test('a failing pull: ErrImagePull, then ImagePullBackOff with the last error, d
 
 test('one image’s back-off is not another’s, nor another pod’s', async () => {
   const room = new Room();
-  fails(room, 'r.example/x:1');
+  const missing = 'r.example/x:1: not found';
+  fails(room, 'r.example/x:1', missing);
   room.runtime.images.set('r.example/y:1', { state: 'pullable' });
   await room.ensure('r.example/x:1');
   assert.equal((await room.ensure('r.example/y:1')).ok, true);

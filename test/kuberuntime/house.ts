@@ -3,16 +3,19 @@
 import type { DesiredPod } from '../../src/api/desired.ts';
 import { toDesiredPod } from '../../src/api/instance.ts';
 import type { PodUid } from '../../src/api/objects.ts';
+import type { ObjectLookup } from '../../src/api/references.ts';
 import type { ConfigMap, Container, ObjectMeta, PodSpec, Secret } from '../../src/api/v1.ts';
 import { Backoff } from '../../src/async/backoff.ts';
 import type { EnsureResult } from '../../src/container/ensureResult.ts';
 import type { ProbeResult } from '../../src/container/probes.ts';
 import type { Mount } from '../../src/container/runtime.ts';
-import { type ContainerId, newestFirst, type RuntimePodStatus } from '../../src/container/words.ts';
+import { type ContainerId, type ContainerStatus, newestFirst, type RuntimePodStatus } from '../../src/container/words.ts';
 import { Adoption } from '../../src/kuberuntime/adopt.ts';
+import type { MountInputs } from '../../src/kuberuntime/deps.ts';
 import type { LogFolders } from '../../src/kuberuntime/logs.ts';
 import { KubeRuntime, type PodSyncResult } from '../../src/kuberuntime/manager.ts';
 import { type PodRef, podLogFolder } from '../../src/kuberuntime/names.ts';
+import { RestartOnChange } from '../../src/kuberuntime/restartOnChange.ts';
 import type { Monotonic } from '../../src/world/clock.ts';
 import type { Log } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
@@ -83,9 +86,11 @@ export class House {
   readonly hooksEnded: string[] = [];
   readonly backoff = new Backoff(this.clock, () => ({ firstMs: 10_000, maxMs: 300_000 }));
   /** By container name, attempt and the pod's addresses. */
-  mounts: (name: string, attempt: number, ips: readonly string[]) => Promise<readonly Mount[]> = async () => [];
+  mounts: (name: string, attempt: number, ips: readonly string[], inputs: MountInputs) => Promise<readonly Mount[]> = async () => [];
   /** Sizes of huge pages. */
   readonly hugepageSizes: string[] = [];
+  /** Replaces an image, or not, before it is looked for. */
+  repair: (name: string, ended: ContainerStatus, signal: AbortSignal) => Promise<boolean> = async () => false;
   image: (name: string) => EnsureResult = () => ({ ok: true, image: { id: 'localhost/busybox:1', username: '' } });
   readonly adoption = new Adoption({
     store: this.store,
@@ -93,18 +98,27 @@ export class House {
     hashIn: () => undefined,
     event: (_pod, name, type, reason, message) => this.events.push(`${name ?? '-'} ${type} ${reason}: ${message}`),
   });
+  readonly runStore = new MemoryStore();
+  /** A test makes it anew, as a new agent does. */
+  restartOnChange = this.newRestartOnChange();
   readonly kube = new KubeRuntime({
     clock: this.clock,
     log: this.log,
     runtime: this.runtime,
     logs: this.logs,
     objects: (kind, namespace, name) => this.objects.get(`${kind}/${namespace}/${name}`),
-    mounts: (_desired, spec, attempt, ips) => this.mounts(spec.name, attempt, ips),
+    mounts: (_desired, spec, attempt, ips, inputs) => this.mounts(spec.name, attempt, ips, inputs),
     ensureImage: async (_desired, spec) => this.image(spec.name),
+    repairImage: (_desired, spec, ended, signal) => this.repair(spec.name, ended, signal),
     backoff: this.backoff,
     exitSeenAt: (id) => this.#exitSeenAt(id),
     event: (_pod, name, type, reason, message) => this.events.push(`${name ?? '-'} ${type} ${reason}: ${message}`),
     adoption: this.adoption,
+    restartOnChange: {
+      annotationsFor: (desired, spec) => this.restartOnChange.annotationsFor(desired, spec),
+      review: (desired, status) => this.restartOnChange.review(desired, status),
+      changed: (desired, record) => this.restartOnChange.changed(desired, record),
+    },
     liveness: (id) => this.probes.get(id)?.liveness,
     startup: (id) => this.probes.get(id)?.startup,
     postStartEnded: (uid) => this.hooksEnded.push(uid),
@@ -119,6 +133,11 @@ export class House {
       hostDns: () => ({ servers: ['192.0.2.1'], searches: [], options: [] }),
     },
   });
+
+  newRestartOnChange(): RestartOnChange {
+    const objects: ObjectLookup = (kind, namespace, name) => this.objects.get(`${kind}/${namespace}/${name}`);
+    return new RestartOnChange({ log: this.log, objects, stateStore: this.store, runStore: this.runStore });
+  }
 
   /** The pod as an inspection shows it now; the first look at an exit is the moment it was seen. */
   async inspect(desired: { uid: PodUid; name: string; namespace: string }): Promise<RuntimePodStatus> {

@@ -178,3 +178,40 @@ test('the end of a log: parts of a line are one line, what is no line is none, a
   const parts = Array.from({ length: 100 }, (_, i) => `${line(`${i}-`, 'P')}${line(`${i}`)}`).join('');
   assert.equal(lastLines(Buffer.from(parts), true).split('\n').length - 1, 80);
 });
+
+const jemalloc = '<jemalloc>: Unsupported system page size\n';
+const hint =
+  'the image expects 4 KiB pages and this kernel has 16 KiB: boot with kernel=kernel8.img in config.txt or use an image built for 16 KiB';
+
+// as programs with jemalloc logged it on a Pi 5
+const pageSizeLogs: Readonly<Record<string, readonly string[]>> = {
+  'a Rust server': [jemalloc, jemalloc, jemalloc, 'memory allocation of 16 bytes failed\n'],
+  'a C++ server': [jemalloc, jemalloc, jemalloc, 'terminate called without an active exception\n'],
+  'a program that ends at once': [jemalloc],
+  'a program that goes on in the same line': [
+    '<jemalloc>: Unsupported system page size ../glib/gprintf.c:349: failed to allocate memory\n',
+  ],
+};
+
+for (const [what, lines] of Object.entries(pageSizeLogs))
+  test(`${what} that was built for other memory pages ends with a hint, on such a kernel only`, () =>
+    inSetting(async ({ message, log, status }) => {
+      writeFileSync(log, lines.map((text) => line(text.trimEnd())).join(''));
+      assert.equal(await lastWords(status(), 16384), hint);
+      assert.equal(await lastWords(status(), 65536), hint.replaceAll('16 KiB', '64 KiB'));
+      assert.equal(await lastWords(status(), 4096), '');
+      assert.equal(await lastWords(status()), '');
+      assert.equal(await lastWords(status({ exitCode: 0 }), 16384), '');
+      assert.equal(await lastWords(status({}, 'FallbackToLogsOnError'), 16384), `${lines.join('')}${hint}`);
+      writeFileSync(message, 'mine\n');
+      assert.equal(await lastWords(status(), 16384), `mine\n${hint}`);
+    }));
+
+test('on a kernel with large pages other ends are told as they are, and a log that is gone is no error', () =>
+  inSetting(async ({ message, log, status }) => {
+    assert.equal(await lastWords(status(), 16384), '');
+    writeFileSync(log, line('I read of <jemalloc>: Unsupported system page size'));
+    assert.equal(await lastWords(status(), 16384), '');
+    writeFileSync(message, 'mine\n');
+    assert.equal(await lastWords(status(), 16384), 'mine\n');
+  }));

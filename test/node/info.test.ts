@@ -47,3 +47,8 @@ test('without addresses there is the name; the same facts make the same text', (
   assert.match(JSON.stringify(alone), /"addresses":\[\{"type":"Hostname","address":"pi-07"\}\]/);
   assert.equal(JSON.stringify(nodeObject(facts)), JSON.stringify(nodeObject({ ...facts })));
 });
+
+test('the size of a memory page stands in an annotation, and where it is not known nothing does', () => {
+  assert.deepEqual(nodeObject({ ...facts, pageBytes: 16384 }).metadata.annotations, { 'podsched.dev/page-size': '16384' });
+  assert.equal('annotations' in nodeObject(facts).metadata, false);
+});

@@ -108,6 +108,7 @@ export const agentView = (o: Partial<AgentView> = {}): AgentView => ({
   logs: async () => ({ ok: false, code: 404, message: 'no logs here' }),
   stream: async () => ({ ok: false, code: 404, message: 'no sessions here' }),
   debug: async () => ({ ok: false, code: 404, message: 'no containers here' }),
+  hold: async () => ({ ok: false, code: 404, message: 'no pods here' }),
   configuration: () => ({ runDir: '/run/podsched', staticPodPath: '/etc/podsched' }),
   ...o,
 });

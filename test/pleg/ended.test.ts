@@ -17,6 +17,7 @@ async function world(words: (id: string) => string = () => '') {
   const runtime = new FakeRuntime({ clock });
   const told: string[] = [];
   const asked: string[] = [];
+  const runs: string[] = [];
   const cache = new PodCache({ clock, onWait: (uid) => pleg.look(uid) });
   const pleg: Pleg = new Pleg({
     clock,
@@ -26,6 +27,7 @@ async function world(words: (id: string) => string = () => '') {
     mine: (l) => l[labels.managed] === 'node1',
     emit: (e) => told.push(e.type),
     inspectTimeoutMs: 10_000,
+    running: (uid, ids) => runs.push(`${uid}: ${ids.join(' ')}`),
     lastWords: async ({ id }) => {
       asked.push(id);
       return words(id);
@@ -48,7 +50,7 @@ async function world(words: (id: string) => string = () => '') {
     await settle();
     await settle();
   };
-  return { clock, runtime, pleg, cache, told, asked, config, start, first, record, oom };
+  return { clock, runtime, pleg, cache, told, asked, runs, config, start, first, record, oom };
 }
 
 test('the last words of a container stand behind the runtime’s own message, and are read once', async () => {
@@ -99,6 +101,50 @@ test('a kill that the runtime told only by an event is an OOM kill', async () =>
   runtime.exit(first, 137);
   await pleg.relist();
   assert.equal(record()?.reason, 'OOMKilled');
+});
+
+test('a kill that only the kernel counted is an OOM kill, told before the end or after it', async () => {
+  for (const when of ['before', 'after'] as const) {
+    const { runtime, pleg, first, record, config, told } = await world();
+    const counted = async () => {
+      pleg.oomKilled(first, config.uid);
+      await settle();
+      await settle();
+    };
+    if (when === 'before') await counted();
+    runtime.exit(first, 137);
+    await pleg.relist();
+    if (when === 'after') await counted();
+    assert.equal(record()?.reason, 'OOMKilled', when);
+    assert.deepEqual(told, when === 'before' ? ['ContainerDied'] : ['ContainerDied', 'ContainerChanged']);
+  }
+});
+
+test('a killed child of a container that goes on changes nothing', async () => {
+  const { pleg, first, record, config, told } = await world();
+  pleg.oomKilled(first, config.uid);
+  await settle();
+  await settle();
+  assert.equal(record()?.state, 'running');
+  assert.equal(record()?.reason, '');
+  assert.deepEqual(told, []);
+});
+
+test('which containers of a pod run is said whenever it may have changed, for as long as there is a pod', async () => {
+  const { runtime, pleg, first, config, start, runs } = await world();
+  assert.deepEqual(runs.splice(0), [`${config.uid}: ${first}`]);
+  await pleg.relist();
+  assert.deepEqual(runs, []);
+  runtime.exit(first, 1);
+  await pleg.relist();
+  assert.equal(runs.splice(0).at(-1), `${config.uid}: `);
+  const second = await start(1);
+  await pleg.relist();
+  assert.equal(runs.splice(0).at(-1), `${config.uid}: ${second}`);
+  const [sandbox] = runtime.sandboxes.keys();
+  await runtime.removeSandbox(sandbox ?? assert.fail());
+  await pleg.relist();
+  assert.equal(runs.at(-1), `${config.uid}: `);
 });
 
 test('an event after the end corrects what was told, once, and that is news', async () => {

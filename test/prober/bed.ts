@@ -48,6 +48,10 @@ export class Bed {
   random = 0;
   scale = 1;
   maxExecProbes = 4;
+  /** What the runtime says of a container beside the news: it has ended, is gone, or cannot be asked; else it runs. */
+  readonly over = new Map<string, 'exited' | 'gone' | 'silent' | 'hung'>();
+  /** How often the runtime was asked for a container. */
+  asked = 0;
   /** Containers whose postStart is not over. */
   readonly starting = new Set<string>();
   running = 0;
@@ -67,7 +71,10 @@ export class Bed {
       log: silentLog,
       store: this.store,
       random: () => this.random,
-      runtime: { execSync: (id, command, timeoutSeconds, signal) => this.#exec(id, command, timeoutSeconds, signal) },
+      runtime: {
+        execSync: (id, command, timeoutSeconds, signal) => this.#exec(id, command, timeoutSeconds, signal),
+        containerStatus: (id) => this.#status(id),
+      },
       grpcCheck: async () => ({ serving: true, message: '' }),
       statusOf: (uid) => this.statuses.get(uid),
       starting: (id) => this.starting.has(id),
@@ -124,6 +131,15 @@ export class Bed {
       ...c,
       id: c.id as ContainerId,
     };
+  }
+
+  async #status(id: string): Promise<ContainerStatus> {
+    this.asked += 1;
+    const over = this.over.get(id);
+    if (over === 'gone') throw new RuntimeError('notFound', `container "${id}": not found`);
+    if (over === 'silent') throw new RuntimeError('unavailable', 'connect ENOENT');
+    if (over === 'hung') await new Promise(() => {});
+    return this.#record({ id, state: over === 'exited' ? 'exited' : 'running' });
   }
 
   async #exec(id: string, command: readonly string[], timeoutSeconds: number, signal?: AbortSignal): Promise<ExecResult> {

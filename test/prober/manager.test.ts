@@ -640,3 +640,82 @@ test('what stands in the store is checked, and a store that cannot be read or wr
   await bed.prober.flush();
   assert.equal(bed.prober.view(pod).ready('app', 'c1'), true);
 });
+
+const readyEvery = (periodSeconds: number, failureThreshold = 1) => ({
+  readinessProbe: asks('ready', { periodSeconds, failureThreshold }),
+});
+
+for (const how of ['exited', 'gone'] as const)
+  test(`what a probe finds of a container that is ${how} already is not told and not counted`, async () => {
+    const bed = new Bed();
+    await bed.settled();
+    const pod = bed.pod('web', { ...readyEvery(1), livenessProbe: asks('live', { periodSeconds: 1, failureThreshold: 1 }) });
+    bed.shows(pod, { id: 'c1' });
+    bed.prober.addPod(pod);
+    await bed.clock.advance(3500);
+    assert.equal(bed.prober.view(pod).ready('app', 'c1'), true);
+    const { length } = bed.changed;
+    // it ends, and the news of it are not here yet
+    bed.over.set('c1', how);
+    bed.answers.ready = { exitCode: 1, output: 'connection refused' };
+    bed.answers.live = { error: new RuntimeError('unknown', 'container is in CONTAINER_EXITED state') };
+    await bed.clock.advance(3000);
+    assert.deepEqual(bed.events, []);
+    assert.equal(bed.prober.view(pod).ready('app', 'c1'), true);
+    assert.equal(bed.prober.liveness(id('c1')), 'success');
+    assert.equal(bed.changed.length, length);
+  });
+
+test('a container that still runs while its pod ends is told as it answers: draining is seen', async () => {
+  const bed = new Bed();
+  await bed.settled();
+  const pod = bed.pod('web', readyEvery(1));
+  bed.shows(pod, { id: 'c1' });
+  bed.prober.addPod(pod);
+  await bed.clock.advance(1500);
+  bed.prober.stopLivenessAndStartup(pod.uid);
+  bed.answers.ready = { exitCode: 1, output: 'draining' };
+  await bed.clock.advance(2000);
+  assert.deepEqual([...new Set(bed.events)], ['web/app Warning Unhealthy Readiness probe failed: draining']);
+  assert.equal(bed.prober.view(pod).ready('app', 'c1'), false);
+  // its last words are of another kind
+  bed.over.set('c1', 'exited');
+  bed.answers.ready = { exitCode: 1, output: 'no route to host' };
+  await bed.clock.advance(3000);
+  assert.deepEqual([...new Set(bed.events)], ['web/app Warning Unhealthy Readiness probe failed: draining']);
+});
+
+test('a probe that fails again and again asks the runtime once, and one that succeeds never', async () => {
+  const bed = new Bed();
+  await bed.settled();
+  const pod = bed.pod('web', readyEvery(1));
+  bed.shows(pod, { id: 'c1' });
+  bed.prober.addPod(pod);
+  await bed.clock.advance(5500);
+  assert.equal(bed.asked, 0);
+  bed.answers.ready = { exitCode: 1, output: 'no' };
+  await bed.clock.advance(10_000);
+  assert.equal(bed.asked, 1);
+  assert.ok(bed.events.length >= 9);
+});
+
+test('a runtime that does not say whether the container has ended holds nothing up', async () => {
+  const bed = new Bed();
+  await bed.settled();
+  const pod = bed.pod('web', readyEvery(1));
+  bed.shows(pod, { id: 'c1' });
+  bed.prober.addPod(pod);
+  await bed.clock.advance(1500);
+  bed.over.set('c1', 'silent');
+  bed.answers.ready = { exitCode: 1, output: 'no' };
+  await bed.clock.advance(1000);
+  assert.equal(bed.prober.view(pod).ready('app', 'c1'), false);
+
+  bed.answers.ready = {};
+  await bed.clock.advance(1000);
+  assert.equal(bed.prober.view(pod).ready('app', 'c1'), true);
+  bed.over.set('c1', 'hung');
+  bed.answers.ready = { exitCode: 1, output: 'no' };
+  await bed.clock.advance(2100);
+  assert.equal(bed.prober.view(pod).ready('app', 'c1'), false);
+});

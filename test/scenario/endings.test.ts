@@ -25,15 +25,17 @@ async function endsWithin(world: World, seconds: number, work: Promise<unknown>)
   return ended;
 }
 
-test('a running one-shot pod edited to an image that is not there is not told as ended, and runs when the image comes', async () => {
+test('a running one-shot pod edited to an image that is not there goes on, and is replaced when the image comes', async () => {
   const world = await running('job', manifest('job', { lines: never }));
   world.folder.write('job.yaml', manifest('job', { lines: never, containers: app('other:1') }));
   await world.advance(40);
-  assert.equal(world.pod('job')?.status.phase, 'Pending');
+  assert.equal(world.pod('job')?.status.phase, 'Running');
+  assert.equal(world.sync('job')?.phase, 'UpdateBlocked');
   assert.match(world.sync('job')?.reason ?? '', /^(ErrImagePull|ImagePullBackOff)$/);
   world.runtime.images.set('localhost/other:1', { state: 'present' });
   await world.advance(400);
   assert.deepEqual(world.runtime.running(), ['job/app']);
+  assert.equal(world.runtime.find('job', 'app')?.config.userSpecifiedImage, 'localhost/other:1');
   assert.deepEqual(world.runtime.violations, []);
 });
 

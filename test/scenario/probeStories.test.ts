@@ -381,13 +381,13 @@ test('a Never pod whose liveness fails is ended, is Failed, and does not run aga
   assert.equal(w.starts('app'), 1);
 });
 
-test('what happens during a long pull is told all the same: the container that was stopped for it, and the readiness of its neighbour', async () => {
-  const [app, side] = [container('app', [`readinessProbe: ${probe('ready', ', failureThreshold: 1')}`]), container('side')];
+test('what happens during a long pull is told all the same: the container that ended before it, and the readiness of its neighbour', async () => {
+  const [app, side] = [container('app', [`readinessProbe: ${probe('ready', ', failureThreshold: 1')}`]), container('side', [], 2)];
   const w = await begun(manifest('web', { containers: [app, side] }));
   assert.deepEqual([w.status()?.ready, w.status('web', 'side')?.ready], [true, true]);
   w.runtime.images.set('localhost/busybox:2', { state: 'pullable' });
   const release = w.runtime.hang('pullImage');
-  w.folder.write('web.yaml', manifest('web', { containers: [app, container('side', [], 2)] }));
+  w.runtime.exit(w.runtime.find('web', 'side')?.id as ContainerId, 1);
   await w.advance(10);
   assert.deepEqual(w.runtime.running(), ['web/app']);
   assert.deepEqual([w.status()?.ready, w.status('web', 'side')?.ready], [true, false]);

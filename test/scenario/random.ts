@@ -1,7 +1,7 @@
 /**
- * One seed: random edits, removals, re-adds, crashes, sick probes and hooks, containers added by hand, runtime errors and hangs, lost events and
- * agent restarts on four pods, in virtual time; then quiet, and the world must be what the manifests say. What their processes do is
- * randomProcesses.ts. The seed decides everything, so a failing one can be run alone:
+ * One seed: random edits, removals, re-adds, crashes, sick probes and hooks, containers added by hand, runtime errors and hangs, images that
+ * come and go, lost events and agent restarts on four pods, in virtual time; then quiet, and the world must be what the manifests say. What
+ * their processes do is randomProcesses.ts. The seed decides everything, so a failing one can be run alone:
  * `SEED=17 node --import tsx --test test/scenario/random.test.ts`.
  */
 import type { PodUid } from '../../src/api/objects.ts';
@@ -161,6 +161,10 @@ export class RandomStory {
     }
     for (const release of this.#releases) release();
     world.runtime.setDown(false);
+    for (const tag of [2, 3]) {
+      const image = `localhost/busybox:${tag}`;
+      if (!world.runtime.images.has(image)) world.runtime.images.set(image, { state: 'pullable', pullMs: 5_000 });
+    }
     world.folder.loseTicks = false;
     world.folder.write('cfg.yaml', configText);
     world.volumes.failure = undefined;
@@ -198,6 +202,12 @@ export class RandomStory {
     } else if (dice < 0.34) {
       world.volumes.failure = world.volumes.failure === undefined ? 'no space left on device' : undefined;
       say(`volumes ${world.volumes.failure === undefined ? 'can' : 'cannot'} be made from now on`);
+    } else if (dice < 0.346) {
+      const image = `localhost/busybox:${this.#pick([2, 3])}`;
+      const { images } = world.runtime;
+      say(`the image ${image} ${images.has(image) ? 'goes, from here and its registry' : 'comes back to its registry'}`);
+      if (images.has(image)) images.delete(image);
+      else images.set(image, { state: 'pullable', pullMs: this.#random() * 60_000 });
     } else if (dice < 0.355) {
       const gone = world.folder.files.has('cfg.yaml');
       say(`the ConfigMap ${gone ? 'goes' : 'comes'}`);

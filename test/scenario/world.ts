@@ -20,6 +20,7 @@ import { MemoryStore, type Store } from '../../src/world/store.ts';
 import type { FakeBroker } from '../fakes/fakeBroker.ts';
 import { FakeClock } from '../fakes/fakeClock.ts';
 import { FakeFolder } from '../fakes/fakeFolder.ts';
+import { FakeGateFacts } from '../fakes/fakeGateFacts.ts';
 import { FakeRuntime } from '../fakes/fakeRuntime.ts';
 
 type Echo = (method: string, answer: unknown) => unknown;
@@ -62,6 +63,7 @@ export class World {
   readonly retained = new Map<string, string>();
   readonly events: V1Event[] = [];
   readonly onTold: ((topic: string, payload: string | undefined) => void)[] = [];
+  readonly gates = new FakeGateFacts();
   nodeLabels: Readonly<Record<string, string>> = {};
   /** What listens on the host. */
   readonly hostSockets: HostSocket[] = [];
@@ -136,6 +138,7 @@ export class World {
         runStore: cut<Store>(this.runStore, isAlive),
         logFolders: this.o.logs ?? noLogs,
         volumes: cut(this.volumes, isAlive),
+        gates: this.gates,
         grpcCheck: async () => ({ serving: true, message: '' }),
         lastWords: async (status) => this.lastWords.get(status.name) ?? '',
         broker: {
@@ -175,6 +178,7 @@ export class World {
           allocatable: { cpuMilli: 4000, memoryBytes: 2 ** 30, pods: 110 },
         }),
         hostSockets: () => this.hostSockets,
+        diskUse: async () => ({ capacityBytes: 100, availableBytes: 90 }),
         conditionsChanged: () => {},
       },
       {
@@ -186,6 +190,7 @@ export class World {
         syncFrequencyMs: () => 60_000,
         maxContainerRestartMs: 300_000,
         serializeImagePulls: true,
+        imageGc: () => ({ highPercent: 85, lowPercent: 80, minimumAgeMs: 120_000 }),
         strict: () => false,
         nodeValues: () => ({ name: this.nodeName, arch: 'arm64', labels: this.nodeLabels }),
       },

@@ -113,13 +113,16 @@ export function snapshot(dir: string): string[] {
     .sort();
 }
 
-/** A process that makes a link to `outside` of the folder `path`, and the folder again, as long as it lives, each for a while. */
+/**
+ * A process that makes a link to `outside` of the folder `path`, and the folder again, as long as it lives, each for a while. What somebody
+ * makes there in between goes.
+ */
 export function swapForLinks(path: string, hidden: string, outside: string): ChildProcess {
   const script = `const fs = require('fs');
     const rest = () => { const end = process.hrtime.bigint() + 300000n; while (process.hrtime.bigint() < end); };
     for (;;) {
       try { fs.renameSync(${JSON.stringify(path)}, ${JSON.stringify(hidden)}); fs.symlinkSync(${JSON.stringify(outside)}, ${JSON.stringify(path)}); rest(); } catch {}
-      try { fs.unlinkSync(${JSON.stringify(path)}); fs.renameSync(${JSON.stringify(hidden)}, ${JSON.stringify(path)}); rest(); } catch {}
+      try { fs.rmSync(${JSON.stringify(path)}, { recursive: true, force: true }); fs.renameSync(${JSON.stringify(hidden)}, ${JSON.stringify(path)}); rest(); } catch {}
     }`;
   return spawn(process.execPath, ['-e', script], { stdio: 'ignore' });
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { PodUid } from '../../src/api/objects.ts';
-import { systemMounter } from '../../src/volumes/mount.ts';
+import { type Mounter, systemMounter } from '../../src/volumes/mount.ts';
 import { removeTree } from '../../src/volumes/remove.ts';
 import { container, first, folder, House, mountsUnder, podWith, swapForLinks } from './house.ts';
 
@@ -234,4 +234,129 @@ test('a folder that nobody knows stays as long as something of its pod runs, or 
   answer = async () => false;
   await next.retain(new Set());
   assert.deepEqual(readdirSync(house.podsDir), []);
+});
+
+test('a disk that the node mounts below a hostPath comes into a subPath of it, and stays mounted when the pod goes', async () => {
+  const house = new House();
+  const disk = join(house.dir, 'disk');
+  mkdirSync(join(disk, 'sub'), { recursive: true });
+  // as every mount is on a machine that systemd started
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', disk]);
+  execFileSync('mount', ['--make-shared', disk]);
+  mkdirSync(join(disk, 'sub/inner/deep'), { recursive: true });
+  const desired = podWith([{ name: 'disk', hostPath: { path: disk } }], {
+    containers: [container('c', { volumeMounts: [{ name: 'disk', mountPath: '/d', subPath: 'sub' }] })],
+  });
+  await house.manager.setUp(desired);
+  await house.manager.mounts(desired, first(desired), 0, []);
+  const inner = join(disk, 'sub/inner');
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', inner]);
+  execFileSync('mount', ['--make-shared', inner]);
+  mkdirSync(join(inner, 'deep'));
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(inner, 'deep')]);
+  writeFileSync(join(inner, 'deep/f'), 'precious');
+  const bound = 'pods/uid-1/volume-subpaths/disk/c/0';
+  assert.ok(mountsUnder(house.dir).includes(`${bound}/inner/deep`), 'it came into the binding');
+  await house.manager.tearDown(uid);
+  assert.deepEqual(readdirSync(house.podsDir), []);
+  assert.deepEqual(mountsUnder(house.dir), ['disk', 'disk/sub/inner', 'disk/sub/inner/deep']);
+  assert.equal(readFileSync(join(inner, 'deep/f'), 'utf8'), 'precious');
+});
+
+test('a subPath of another folder than before is bound anew, though a disk came into the old one', async () => {
+  const house = new House();
+  const disk = join(house.dir, 'disk');
+  mkdirSync(disk);
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', disk]);
+  execFileSync('mount', ['--make-shared', disk]);
+  mkdirSync(join(disk, 'sub/inner'), { recursive: true });
+  const desired = podWith([{ name: 'disk', hostPath: { path: disk } }], {
+    containers: [container('c', { volumeMounts: [{ name: 'disk', mountPath: '/d', subPath: 'sub' }] })],
+  });
+  await house.manager.setUp(desired);
+  await house.manager.mounts(desired, first(desired), 0, []);
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(disk, 'sub/inner')]);
+  renameSync(join(disk, 'sub'), join(disk, 'old'));
+  mkdirSync(join(disk, 'sub/new'), { recursive: true });
+  await house.manager.mounts(desired, first(desired), 1, []);
+  assert.deepEqual(readdirSync(house.path('volume-subpaths/disk/c/0')), ['new']);
+  assert.deepEqual(mountsUnder(house.dir), ['disk', 'disk/old/inner', 'pods/uid-1/volume-subpaths/disk/c/0']);
+});
+
+/** The folder of a pod whose agent is gone, with volumes of every kind in memory, and one of them half made. */
+function leftover(house: House): void {
+  for (const kind of ['secret', 'projected', 'downward-api', 'empty-dir']) {
+    const dir = house.path(`volumes/kubernetes.io~${kind}/v`);
+    mkdirSync(dir, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', dir]);
+    mkdirSync(join(dir, '..2026_01_01'));
+    writeFileSync(join(dir, '..2026_01_01/key'), 'x');
+    symlinkSync('..2026_01_01', join(dir, '..data'));
+    symlinkSync('..data/key', join(dir, 'key'));
+  }
+  mkdirSync(house.path('volumes/kubernetes.io~secret/unmounted'));
+  mkdirSync(house.path('volumes/kubernetes.io~configmap/c'), { recursive: true });
+  symlinkSync('/etc', house.path('volumes/kubernetes.io~configmap/c/..data'));
+  mkdirSync(house.path('plugins/kubernetes.io~empty-dir/v'), { recursive: true });
+  writeFileSync(house.path('plugins/kubernetes.io~empty-dir/v/ready'), '');
+  mkdirSync(house.path('containers/c'), { recursive: true });
+  writeFileSync(house.path('containers/c/00000000'), 'bye');
+  writeFileSync(house.path('etc-hosts'), '');
+}
+
+test('what a crash left of every kind of volume in memory is unmounted and goes, once, at the first look', async () => {
+  const house = new House();
+  leftover(house);
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', house.path('volumes/kubernetes.io~secret/v')]); // mounted twice
+  assert.equal(mountsUnder(house.dir).length, 5);
+  let asked = 0;
+  const mountPoints = () => {
+    asked++;
+    return systemMounter.mountPoints();
+  };
+  const agent = house.newAgent({ mounter: { ...systemMounter, mountPoints } });
+  await agent.retain(new Set());
+  assert.deepEqual([mountsUnder(house.dir), readdirSync(house.podsDir), house.warnings], [[], [], []]);
+  const looks = asked;
+  await agent.retain(new Set());
+  assert.equal(asked, looks, 'there is nothing to look at any more');
+});
+
+test('a removal that was killed anywhere in between is gone on with by the next agent', async () => {
+  let left = 1;
+  for (let steps = 0; left > 0 && steps < 40; steps++) {
+    const house = new House();
+    leftover(house);
+    let done = 0;
+    const killed: Mounter = {
+      ...systemMounter,
+      unmount: async (target) => {
+        if (done++ === steps) throw new Error('killed');
+        await systemMounter.unmount(target);
+      },
+    };
+    await house.newAgent({ mounter: killed }).retain(new Set());
+    left = readdirSync(house.podsDir).length;
+    await house.newAgent().retain(new Set());
+    assert.deepEqual([mountsUnder(house.dir), readdirSync(house.podsDir)], [[], []], `killed at unmount ${steps}`);
+  }
+  assert.equal(left, 0);
+});
+
+test('what a container mounted in a volume in memory keeps that volume, its content and its pod’s folder', async () => {
+  const house = new House();
+  leftover(house);
+  const inside = house.path('volumes/kubernetes.io~empty-dir/v/mnt');
+  mkdirSync(join(house.dir, 'disk'));
+  writeFileSync(join(house.dir, 'disk/f'), 'precious');
+  mkdirSync(inside);
+  execFileSync('mount', ['--bind', join(house.dir, 'disk'), inside]);
+  await house.newAgent().retain(new Set());
+  assert.equal(house.warnings.length, 1);
+  assert.ok(existsSync(house.path('volumes/kubernetes.io~empty-dir/v/key')));
+  assert.equal(readFileSync(join(house.dir, 'disk/f'), 'utf8'), 'precious');
+  execFileSync('umount', [inside]);
+  await house.manager.retain(new Set());
+  assert.deepEqual(readdirSync(house.podsDir), []);
+  assert.equal(readFileSync(join(house.dir, 'disk/f'), 'utf8'), 'precious');
 });

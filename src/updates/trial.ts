@@ -1,0 +1,43 @@
+// pure
+/** Whether a revision that asks for it is to be rolled back: the decision of behaviour 7. */
+import { goDuration } from '../container/goDuration.ts';
+import type { Monotonic } from '../world/clock.ts';
+
+export interface TrialFacts {
+  /** When it was carried out, within this boot. */
+  readonly since: Monotonic;
+  readonly periodMs: number;
+  readonly now: Monotonic;
+  /** It was Ready, or succeeded, at least once. */
+  readonly good: boolean;
+  /** Somebody holds the pod: nothing changes, not even back. */
+  readonly held: boolean;
+  /** The last revision that was Ready; undefined: there is none. */
+  readonly wayBack: string | undefined;
+}
+
+export type TrialStep =
+  | { readonly do: 'end' }
+  | { readonly do: 'wait'; readonly until: Monotonic }
+  | { readonly do: 'hold' }
+  | { readonly do: 'stay' }
+  | { readonly do: 'rollback'; readonly to: string };
+
+export function judgeTrial({ since, periodMs, now, good, held, wayBack }: TrialFacts): TrialStep {
+  if (good) return { do: 'end' };
+  const until = (since + periodMs) as Monotonic;
+  // timers count whole milliseconds
+  if (now + 1 <= until) return { do: 'wait', until };
+  if (held) return { do: 'hold' };
+  return wayBack === undefined ? { do: 'stay' } : { do: 'rollback', to: wayBack };
+}
+
+const notReady = (revision: string, periodMs: number, why: string): string =>
+  `revision ${revision} was not Ready in ${goDuration(periodMs)}${why === '' ? '' : `: ${why}`}`;
+
+/** For people, with both revisions. */
+export const rolledBackText = (revision: string, to: string, periodMs: number, why: string): string =>
+  `${notReady(revision, periodMs, why)}; revision ${to} runs again`;
+
+export const noWayBackText = (revision: string, periodMs: number, why: string): string =>
+  `${notReady(revision, periodMs, why)}; no other revision is known to have been Ready, so it goes on`;

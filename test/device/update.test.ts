@@ -1,0 +1,160 @@
+/** Updates of running pods on a real containerd and registry: the new image first, the way back, and a hold. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { SyncStatus } from '../../src/api/payloads.ts';
+import { type Agent, startAgent } from './agent.ts';
+import { type Bed, startBed } from './bed.ts';
+import { type ImageRegistry, startImageRegistry } from './imageRegistry.ts';
+import { busybox2 } from './images.ts';
+import { type Fields, manifest, pod } from './manifest.ts';
+import { sleep, until } from './process.ts';
+import { type Diary, eventsOf, note, startDiary } from './story.ts';
+
+const graceSeconds = 2;
+const linkBytesPerSecond = 2_000_000;
+const imageBytes = 16_000_000;
+
+let bed: Bed;
+let registry: ImageRegistry;
+let agent: Agent;
+before(async () => {
+  [bed, registry] = await Promise.all([startBed({ name: 'update' }), startImageRegistry()]);
+  agent = await startAgent(bed, { nodeName: 'update' });
+});
+after(async () => {
+  await agent?.remove();
+  await Promise.all([registry?.stop(), bed?.stop()]);
+});
+
+/** undefined also while the agent starts. */
+const sync = async (name: string): Promise<SyncStatus | undefined> => {
+  const answer = await agent.get(`/sync?name=${name}`).catch(() => undefined); // nobody listens yet
+  return answer?.status === 200 ? (JSON.parse(answer.body) as { items: SyncStatus[] }).items[0] : undefined;
+};
+const says = (name: string, phase: SyncStatus['phase'], timeoutMs = 60_000): Promise<void> =>
+  until(`${name} to be ${phase}`, timeoutMs, async () => (await sync(name))?.phase === phase).catch(async (e) => {
+    throw new Error(`${e}: ${JSON.stringify(await sync(name))}\n${agent.log().slice(-3000)}`);
+  });
+
+/** Writes the version of its image ten times in a second; asked to end it writes no more, and takes the whole of its grace. */
+const beats = `${note}trap 'over=1' TERM; while [ -z "$over" ]; do note "beat $IMAGE_VERSION"; sleep 0.1; done; sleep 100`;
+
+function beating(
+  name: string,
+  image: string,
+  diary: Diary,
+  more: { readonly container?: Fields; readonly annotations?: Fields } = {},
+): string {
+  const main = { name: 'main', image, command: ['sh', '-c', beats], volumeMounts: [diary.mount], ...more.container };
+  const spec = { terminationGracePeriodSeconds: graceSeconds, volumes: [diary.volume], containers: [main] };
+  return manifest(pod(name, spec, more.annotations === undefined ? {} : { annotations: more.annotations }));
+}
+
+/** Seconds between the last beat of one version and the first of the next. */
+function gap(diary: Diary, from: string, to: string): number {
+  const entries = diary.entries();
+  const first = entries.find((e) => e.text === `beat ${to}`)?.at ?? Number.NaN;
+  const last = entries.filter((e) => e.text === `beat ${from}` && e.at <= first).at(-1)?.at ?? Number.NaN;
+  return first - last;
+}
+
+/** The longest silence up to now. */
+function longestSilence(diary: Diary, since: number): number {
+  const times = diary
+    .entries()
+    .map((e) => e.at)
+    .filter((at) => at >= since);
+  return Math.max(0, ...times.slice(1).map((at, i) => at - (times[i] ?? at)));
+}
+
+describe('an update of a running pod', () => {
+  test('an image that comes over a slow link is here before the old one is stopped: down for less than the grace and a second', async (t) => {
+    const diary = startDiary();
+    t.after(() => diary.end());
+    const image = await registry.push(busybox2, { name: 'slow:2', extraBytes: imageBytes });
+    registry.setFault({ does: 'slow', bytesPerSecond: linkBytesPerSecond, on: 'blob' });
+    t.after(() => registry.setFault(undefined));
+    agent.drop('slow.yaml', beating('slow', 'localhost/busybox:1', diary));
+    await says('slow', 'Running');
+    const first = await diary.of('beat 1');
+    const begun = performance.now();
+    agent.drop('slow.yaml', beating('slow', image, diary));
+    await says('slow', 'UpdateBlocked');
+    const waiting = await sync('slow');
+    assert.equal(waiting?.reason, 'PullingImage');
+    assert.match(waiting?.message ?? '', /slow:2/);
+    await diary.of('beat 2', 120_000);
+    const took = (performance.now() - begun) / 1000;
+    assert.ok(took > imageBytes / linkBytesPerSecond, `the link was slow: ${took} s`);
+    const down = gap(diary, '1', '2');
+    t.diagnostic(`${took.toFixed(1)} s from the edit to the new one, ${down.toFixed(2)} s of them down`);
+    assert.ok(down < graceSeconds + 1, `down for ${down} s`);
+    assert.ok(longestSilence(diary, first.at) < graceSeconds + 1);
+    await says('slow', 'Running');
+    agent.removeManifest('slow.yaml');
+  });
+
+  test('a tag that is not there: the old one keeps serving, over a restart of the agent too, and the new one comes when the tag does', async (t) => {
+    const diary = startDiary();
+    t.after(() => diary.end());
+    agent.drop('missing.yaml', beating('missing', 'localhost/busybox:1', diary));
+    await says('missing', 'Running');
+    const first = await diary.of('beat 1');
+    agent.drop('missing.yaml', beating('missing', `${registry.host}/late:2`, diary));
+    await until('the pull to fail', 60_000, async () => /^(ErrImagePull|ImagePullBackOff)$/.test((await sync('missing'))?.reason ?? ''));
+    const blocked = await sync('missing');
+    assert.equal(blocked?.phase, 'UpdateBlocked');
+    assert.notEqual(blocked?.running?.revision, blocked?.desired?.revision);
+    await agent.kill9();
+    agent.start();
+    await says('missing', 'UpdateBlocked');
+    await sleep(3_000);
+    assert.ok(longestSilence(diary, first.at) < 1.5, 'it serves all the time');
+    await registry.push(busybox2, { name: 'late:2' });
+    await diary.of('beat 2', 90_000);
+    const down = gap(diary, '1', '2');
+    t.diagnostic(`down for ${down.toFixed(2)} s`);
+    assert.ok(down < graceSeconds + 1, `down for ${down} s`);
+    agent.removeManifest('missing.yaml');
+  });
+
+  test('a revision that does not become Ready goes back at its time; hold lets an edit wait, release lets it go on', async (t) => {
+    const diary = startDiary();
+    t.after(() => diary.end());
+    const of = (version: number, why: string) =>
+      beating('back', `localhost/busybox:${version}`, diary, {
+        annotations: { 'podsched.dev/rollback': '10s', 'example.org/why': why },
+        container: { readinessProbe: { exec: { command: ['sh', '-c', '[ "$IMAGE_VERSION" = 1 ]'] }, periodSeconds: 1 } },
+      });
+    agent.drop('back.yaml', of(1, 'first'));
+    await says('back', 'Running');
+    await until('it is Ready', 20_000, async () => (await sync('back'))?.reason === 'Ready');
+    const v1 = (await sync('back'))?.desired?.revision;
+    const begun = performance.now();
+    agent.drop('back.yaml', of(2, 'second'));
+    await diary.of('beat 2', 30_000);
+    await says('back', 'RolledBack', 40_000);
+    const took = (performance.now() - begun) / 1000;
+    assert.ok(took > 10 && took < 25, `after ${took} s`);
+    const rolled = await sync('back');
+    assert.equal(rolled?.running?.revision, v1);
+    assert.notEqual(rolled?.desired?.revision, v1);
+    assert.match(
+      rolled?.message ?? '',
+      new RegExp(`^revision ${rolled?.desired?.revision} was not Ready in 10s: .+; revision ${v1} runs again$`),
+    );
+    assert.ok((await eventsOf(agent, 'back')).some((e) => e.startsWith('RolledBack: ')));
+
+    assert.equal((await agent.cli('hold', 'back')).code, 0);
+    agent.drop('back.yaml', of(1, 'third').replace('"beat ', '"bump ').replace('beat $', 'bump $'));
+    await says('back', 'Held');
+    assert.match((await sync('back'))?.message ?? '', /the command podsched hold/);
+    await agent.restart();
+    await says('back', 'Held');
+    const released = await agent.cli('release', 'back');
+    assert.deepEqual([released.code, released.stdout], [0, 'pod/back released\n']);
+    await diary.of('bump 1', 30_000);
+    await says('back', 'Running');
+    agent.removeManifest('back.yaml');
+  });
+});

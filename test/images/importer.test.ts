@@ -1,0 +1,222 @@
+/** Archives on their way into the runtime, with a script that says what ctr says. */
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { Importer, type ImporterDeps } from '../../src/images/importer.ts';
+import { systemClock } from '../../src/world/clock.ts';
+import { silentLog } from '../../src/world/log.ts';
+import { FakeRuntime } from '../fakes/fakeRuntime.ts';
+
+interface Room {
+  readonly dir: string;
+  readonly runtime: FakeRuntime;
+  readonly importer: Importer;
+  /** A file beside the script. */
+  file(name: string, content: Uint8Array | string): string;
+  /** What the script was called with, a line for each call. */
+  calls(): string[];
+  read(): string;
+}
+
+/** `script`: what `ctr` does after it noted its arguments; its stdin is the archive. */
+function room(t: TestContext, script: string, o: Partial<ImporterDeps> = {}): Room {
+  const dir = mkdtempSync(join(tmpdir(), 'podsched-import-'));
+  const runtime = new FakeRuntime({ clock: systemClock });
+  const ctr = join(dir, 'ctr');
+  writeFileSync(ctr, `#!/bin/sh\necho "$*" >>'${dir}/calls'\n${script}\n`);
+  chmodSync(ctr, 0o755);
+  t.after(() => {
+    runtime.close();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  return {
+    dir,
+    runtime,
+    importer: new Importer({
+      clock: systemClock,
+      log: silentLog,
+      socket: '/run/c.sock',
+      ctr,
+      images: runtime,
+      content: runtime,
+      node: { os: 'linux', architecture: 'amd64' },
+      ...o,
+    }),
+    file: (name, content) => {
+      writeFileSync(join(dir, name), content);
+      return join(dir, name);
+    },
+    calls: () => readFileSync(join(dir, 'calls'), 'utf8').trim().split('\n'),
+    read: () => readFileSync(join(dir, 'read'), 'utf8'),
+  };
+}
+
+const unpacking = (...names: string[]) => names.map((n) => `echo 'unpacking ${n} (sha256:${'a'.repeat(64)})...done'`).join('\n');
+const takes = (dir = '"$(dirname "$0")"') => `cat >${dir}/read`;
+
+test('an archive is read by ctr alone, its images are pinned and named', async (t) => {
+  const r = room(t, `${takes()}\n${unpacking('localhost/a:1', 'localhost/b:1')}`);
+  for (const name of ['localhost/a:1', 'localhost/b:1']) r.runtime.images.set(name, { state: 'present' });
+  const result = await r.importer.importFile(r.file('x.tar', 'an archive'));
+  assert.deepEqual(result, { ok: true, names: ['localhost/a:1', 'localhost/b:1'], problems: [] });
+  assert.deepEqual(r.calls(), ['--address /run/c.sock --namespace k8s.io images import -']);
+  assert.equal(r.read(), 'an archive');
+  assert.deepEqual(
+    r.runtime.calls.filter((c) => c.method === 'labelImage').map((c) => c.args),
+    ['localhost/a:1', 'localhost/b:1'].map((name) => [name, { 'io.cri-containerd.pinned': 'pinned' }]),
+  );
+});
+
+test('a packed archive reaches ctr unpacked, whatever the file is called', async (t) => {
+  const r = room(t, `${takes()}\n${unpacking('localhost/busybox:1')}`);
+  const result = await r.importer.importFile(r.file('x.tar', gzipSync('an archive')));
+  assert.equal(result.ok, true);
+  assert.equal(r.read(), 'an archive');
+});
+
+test('layers go to the snapshotter of the runtime', async (t) => {
+  const r = room(t, unpacking('localhost/busybox:1'), { snapshotter: async () => 'native' });
+  await r.importer.importFile(r.file('x.tar', 'x'));
+  assert.match(r.calls()[0] ?? '', /import --snapshotter native -$/);
+});
+
+test('where ctr says nothing that is known, what is new in the list has come', async (t) => {
+  const r = room(t, 'echo application/vnd.oci.image; sleep 0.3');
+  const done = r.importer.importFile(r.file('x.tar', 'x'));
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  r.runtime.images.set('localhost/new:1', { state: 'present' });
+  assert.deepEqual(await done, { ok: true, names: ['localhost/new:1'], problems: [] });
+});
+
+test('the runtime may know an image a moment after ctr has ended', async (t) => {
+  const r = room(t, unpacking('localhost/late:1'));
+  const done = r.importer.importFile(r.file('x.tar', 'x'));
+  setTimeout(() => r.runtime.images.set('localhost/late:1', { state: 'present' }), 300);
+  assert.deepEqual(await done, { ok: true, names: ['localhost/late:1'], problems: [] });
+});
+
+test('an image for another platform is told and not pinned; the others of the archive are', async (t) => {
+  const r = room(t, unpacking('localhost/arm:1', 'localhost/busybox:1'));
+  r.runtime.images.set('localhost/arm:1', { state: 'present', platform: { os: 'linux', architecture: 'arm64' } });
+  assert.deepEqual(await r.importer.importFile(r.file('x.tar', 'x')), {
+    ok: true,
+    names: ['localhost/busybox:1'],
+    problems: ['WrongPlatform: image arm64, node amd64 (localhost/arm:1)'],
+  });
+  assert.deepEqual(
+    r.runtime.calls.filter((c) => c.method === 'labelImage').map((c) => c.args[0]),
+    ['localhost/busybox:1'],
+  );
+});
+
+test('an archive with nothing for this node is read once more for all platforms, so that what it is for can be told', async (t) => {
+  const r = room(
+    t,
+    `${takes()}\ncase "$*" in *--all-platforms*) ${unpacking('localhost/arm:1')} ;; *) echo 'ctr: image might be filtered out' >&2; exit 1 ;; esac`,
+  );
+  r.runtime.images.set('localhost/arm:1', { state: 'present', platform: { os: 'linux', architecture: 'arm64' } });
+  assert.deepEqual(await r.importer.importFile(r.file('x.tar', 'an archive')), {
+    ok: false,
+    message: 'x.tar: WrongPlatform: image arm64, node amd64 (localhost/arm:1)',
+  });
+  assert.equal(r.calls().length, 2);
+  assert.equal(r.read(), 'an archive'); // from its beginning
+});
+
+test('what is wrong is told in one line that names the file', async (t) => {
+  const table = [
+    [
+      "echo first >&2; echo 'ctr: archive/tar: invalid tar header' >&2; exit 1",
+      /^x\.tar: archive\/tar: invalid tar header \(it is no archive/,
+    ],
+    ['exit 3', /^x\.tar: \S+\/ctr ended with code 3$/],
+    ['kill -9 $$', /^x\.tar: \S+\/ctr was ended by SIGKILL$/],
+    ['exit 0', /^x\.tar: no image in it has a name$/],
+    [unpacking('import-2026-11-29:latest'), /^x\.tar: an image in it has no name/],
+    [unpacking('short:1'), /^x\.tar: the name "short:1" in it is not complete/],
+  ] as const;
+  for (const [script, message] of table) {
+    const r = room(t, script);
+    const result = await r.importer.importFile(r.file('x.tar', 'x'));
+    assert.ok(!result.ok);
+    assert.match(result.message, message);
+  }
+});
+
+test('a name of a file cannot steer a terminal, and no folder of the machine is in the message', async (t) => {
+  const r = room(t, 'exit 3');
+  const result = await r.importer.importFile(r.file('\x1b[31mx.tar', ''));
+  assert.deepEqual(result, { ok: false, message: ' [31mx.tar: it is empty' });
+});
+
+test('a damaged packed file is the news, not what ctr made of its beginning', async (t) => {
+  const r = room(t, "cat >/dev/null; echo 'ctr: unexpected EOF' >&2; exit 1");
+  const whole = gzipSync(Buffer.alloc(100_000, 'abcdefg hijk'));
+  const result = await r.importer.importFile(r.file('x.tar.gz', whole.subarray(0, whole.length - 20)));
+  assert.deepEqual(result, { ok: false, message: 'x.tar.gz: unexpected end of file (the file is cut short)' });
+});
+
+test('a ctr that reads no further does not leave its unpacker waiting', async (t) => {
+  const r = room(t, "exec 0<&-; echo 'ctr: no space left on device' >&2; exit 1");
+  const noise = Buffer.from(Array.from({ length: 400_000 }, (_, i) => (i * 7919) % 251));
+  const result = await r.importer.importFile(r.file('x.tar.gz', gzipSync(noise)));
+  assert.deepEqual(result, { ok: false, message: 'x.tar.gz: no space left on device' });
+});
+
+test('what is no regular file, or is refused, is never opened by ctr', async (t) => {
+  const r = room(t, 'exit 0');
+  for (const [path, o, message] of [
+    [r.dir, {}, /it is not a regular file/],
+    ['/dev/zero', {}, /it is not a regular file/],
+    [join(r.dir, 'none.tar'), {}, /ENOENT/],
+    [r.file('x.tar', 'x'), { refuse: () => 'not yours' }, /^x\.tar: not yours$/],
+  ] as const) {
+    const result = await r.importer.importFile(path, o);
+    assert.ok(!result.ok);
+    assert.match(result.message, message);
+  }
+  assert.throws(() => r.calls());
+});
+
+test('a ctr that is not installed is told as such', async (t) => {
+  const r = room(t, '', { ctr: '/no/such/ctr' });
+  const result = await r.importer.importFile(r.file('x.tar', 'x'));
+  assert.deepEqual(result, { ok: false, message: 'x.tar: the program /no/such/ctr is not installed' });
+});
+
+test('an import of which nothing is read any more is ended, one that takes long is not', async (t) => {
+  const stuck = room(t, 'sleep 60', { stalledMs: 300 });
+  const began = performance.now();
+  assert.deepEqual(await stuck.importer.importFile(stuck.file('x.tar', 'x')), {
+    ok: false,
+    message: 'x.tar: nothing moved for 0 s, at byte 0 of 1',
+  });
+  assert.ok(performance.now() - began < 5000);
+  const slow = room(t, `for i in 1 2 3 4 5; do sleep 0.25; head -c 1 >/dev/null; done\n${unpacking('localhost/busybox:1')}`, {
+    stalledMs: 800,
+  });
+  assert.equal((await slow.importer.importFile(slow.file('x.tar', 'xxxxxxxxxx'))).ok, true);
+});
+
+test('one archive after the other', async (t) => {
+  const r = room(t, `cd "$(dirname "$0")"\nmkdir busy || exit 9\nsleep 0.2\nrmdir busy\n${unpacking('localhost/busybox:1')}`);
+  const results = await Promise.all(['1.tar', '2.tar', '3.tar'].map((name) => r.importer.importFile(r.file(name, 'x'))));
+  assert.deepEqual(
+    results.map((x) => x.ok),
+    [true, true, true],
+  );
+});
+
+test('an abort ends the import and its processes', async (t) => {
+  const r = room(t, `echo $$ >"$(dirname "$0")/pid"; exec sleep 60`);
+  const stop = new AbortController();
+  const done = r.importer.importFile(r.file('x.tar', 'x'), { signal: stop.signal });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  stop.abort();
+  await assert.rejects(done, { name: 'AbortError' });
+  const pid = Number(readFileSync(join(r.dir, 'pid'), 'utf8'));
+  assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+});

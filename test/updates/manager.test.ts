@@ -1,0 +1,186 @@
+/** Edits between admission and the images; holds; what is seen of a revision. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { DesiredPod } from '../../src/api/desired.ts';
+import type { EditVerdict, PodEdit } from '../../src/api/edit.ts';
+import type { KeyText } from '../../src/api/objects.ts';
+import type { PodStatus } from '../../src/api/status.ts';
+import { Updates } from '../../src/updates/manager.ts';
+import { silentLog } from '../../src/world/log.ts';
+import { MemoryStore } from '../../src/world/store.ts';
+import { FakeClock } from '../fakes/fakeClock.ts';
+import { edit, podOf } from './builders.ts';
+
+function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: FakeClock } = {}) {
+  const clock = o.clock ?? new FakeClock();
+  const [stateStore, runStore] = [o.stateStore ?? new MemoryStore(), o.runStore ?? new MemoryStore()];
+  const r = {
+    clock,
+    stateStore,
+    runStore,
+    here: new Set<string>(),
+    asked: [] as string[][],
+    admit: (_: readonly PodEdit[]): ReadonlyMap<KeyText, EditVerdict> => new Map(),
+    wanted: new Map<KeyText, DesiredPod>(),
+    good: new Map<KeyText, string>(),
+    madeOf: true,
+    given: [] as string[],
+    events: [] as string[],
+    judged: 0,
+    full: false,
+  };
+  const updates = new Updates({
+    clock,
+    log: silentLog,
+    stateStore,
+    runStore,
+    imageHere: async (image) => r.here.has(image),
+    ensureImage: () => new Promise(() => {}),
+    standing: () => 'runs',
+    admit: (edits) => {
+      r.asked.push(edits.map((e) => e.after.name));
+      return r.admit(edits);
+    },
+    wanted: (key) => {
+      const pod = r.wanted.get(key);
+      return pod && { object: pod.pod as never, revision: pod.revision };
+    },
+    isGood: (key, revision) => r.good.get(key) === revision,
+    wayBack: (key) => r.good.get(key),
+    why: () => 'it crashes',
+    giveUp: async (key, revision) => {
+      if (r.full) throw new Error('no space left');
+      r.given.push(`${key} ${revision}`);
+    },
+    judgeAgain: async () => {
+      r.judged++;
+    },
+    tryAgain: async () => false,
+    markGood: async (key, revision) => {
+      r.good.set(key, revision);
+    },
+    isMadeOf: () => r.madeOf,
+    event: (_, __, reason) => r.events.push(reason),
+    failed: (e) => assert.fail(String(e)),
+  });
+  return { ...r, r, updates };
+}
+
+const web = (image: string, annotations?: Readonly<Record<string, string>>) =>
+  podOf([`{name: app, image: "${image}"}`], annotations === undefined ? {} : { annotations });
+const other = (image: string) => podOf([`{name: app, image: "${image}"}`], { name: 'other', uid: 'u2' });
+const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as unknown as PodStatus;
+const onTrial = (image: string, period = '1m') => web(image, { 'podsched.dev/rollback': period });
+
+test('for what admission blocks nothing is pulled, and its word stands', async () => {
+  const { r, updates } = rig();
+  r.admit = (edits) => new Map(edits.map((e) => [e.after.key, { act: 'block', reason: 'OutOfcpu', message: 'no room' }]));
+  const verdicts = await updates.judge([edit(web('i:1'), web('i:2'))]);
+  assert.deepEqual([...verdicts.values()], [{ act: 'block', reason: 'OutOfcpu', message: 'no room' }]);
+  assert.equal(r.asked.length, 1);
+});
+
+test('admission has the last word, without those that wait for an image: their room is not free', async () => {
+  const { r, updates } = rig();
+  r.here.add('j:2');
+  r.admit = (edits) =>
+    edits.some((e) => e.after.name === 'web')
+      ? new Map()
+      : new Map(edits.map((e) => [e.after.key, { act: 'block', reason: 'NodePorts', message: 'web has it' }]));
+  const verdicts = await updates.judge([edit(web('i:1'), web('i:2')), edit(other('j:1'), other('j:2'))]);
+  assert.deepEqual(r.asked, [['web', 'other'], ['other']]);
+  assert.deepEqual(
+    [...verdicts].map(([key, v]) => [key, v.act === 'block' ? v.reason : v.act]),
+    [
+      ['Pod/default/other', 'NodePorts'],
+      ['Pod/default/web', 'PullingImage'],
+    ],
+  );
+});
+
+test('an edit that touches no container waits for no image', async () => {
+  const { updates } = rig();
+  assert.equal((await updates.judge([edit(web('i:1'), web('i:2'), 'reconcile')])).size, 0);
+});
+
+test('a hold outlives the agent, and goes with its pod once the sources were read', async () => {
+  const first = rig();
+  const { key } = web('i:1');
+  assert.deepEqual([await first.updates.hold(key), await first.updates.hold(key)], [true, false]);
+  const next = rig({ stateStore: first.stateStore });
+  await next.updates.load();
+  assert.equal(next.updates.heldBy(key, web('i:1').pod as never), 'held by the command podsched hold');
+  next.updates.objectsChanged([key], { ready: false, known: () => false });
+  await next.clock.advance(0);
+  assert.deepEqual(await first.stateStore.list('holds/'), [`holds/${key}`]);
+  next.updates.objectsChanged([], { ready: true, known: () => false });
+  await next.clock.advance(0);
+  assert.deepEqual(await first.stateStore.list('holds/'), []);
+});
+
+test('release ends the command’s hold and names the annotation that stays', async () => {
+  const { r, updates } = rig();
+  const held = web('i:1', { 'podsched.dev/hold': 'true' });
+  r.wanted.set(held.key, held);
+  await updates.hold(held.key);
+  assert.equal(updates.heldBy(held.key, held.pod as never), 'held by its annotation podsched.dev/hold and the command podsched hold');
+  assert.deepEqual(await updates.release(held.key), { hold: true, rollback: false, stillHeld: true });
+});
+
+test('a revision is given up at its time, exactly, also by the next agent of the boot', async () => {
+  const { r, updates, clock, runStore } = rig();
+  const pod = onTrial('i:2');
+  r.wanted.set(pod.key, pod);
+  r.good.set(pod.key, 'v1');
+  updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  await clock.advance(30_000);
+  updates.stop();
+  const next = rig({ clock, runStore });
+  next.r.wanted.set(pod.key, pod);
+  next.r.good.set(pod.key, 'v1');
+  await next.updates.load();
+  next.updates.carriedOut({ op: 'ADD', pods: [pod] });
+  await clock.advance(29_990);
+  assert.deepEqual(next.r.given, []);
+  await clock.advance(20);
+  assert.deepEqual([next.r.given, r.given], [[`${pod.key} ${pod.revision}`], []]);
+  await clock.advance(600_000);
+  assert.deepEqual([next.r.given.length, await runStore.list('trials/')], [1, []]);
+});
+
+test('Ready ends the trial, but not of containers that were made of another definition', async () => {
+  for (const madeOf of [true, false]) {
+    const { r, updates, clock } = rig();
+    const pod = onTrial('i:2');
+    r.madeOf = madeOf;
+    r.wanted.set(pod.key, pod);
+    r.good.set(pod.key, 'v1');
+    updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+    updates.seen(pod, ready);
+    await clock.advance(100_000);
+    assert.equal(r.given.length, madeOf ? 0 : 1);
+  }
+});
+
+test('a rollback that cannot be stored is tried again', async () => {
+  const { r, updates, clock } = rig();
+  const pod = onTrial('i:2');
+  r.wanted.set(pod.key, pod);
+  r.good.set(pod.key, 'v1');
+  r.full = true;
+  updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  await clock.advance(65_000);
+  r.full = false;
+  await clock.advance(10_000);
+  assert.equal(r.given.length, 1);
+});
+
+test('what is no winner is not on trial, and nothing is stored of a pod that asks for none', async () => {
+  const { r, updates, clock, runStore } = rig();
+  const [old, next] = [onTrial('i:1'), onTrial('i:2')];
+  r.wanted.set(next.key, next);
+  updates.carriedOut({ op: 'ADD', pods: [old] });
+  updates.carriedOut({ op: 'ADD', pods: [other('j:1')] });
+  await clock.advance(100_000);
+  assert.deepEqual([r.given, r.events, await runStore.list('trials/')], [[], [], []]);
+});
