@@ -72,7 +72,7 @@ export class Kubelet {
 
   constructor(
     private readonly world: KubeletWorld,
-    private readonly settings: KubeletSettings,
+    settings: KubeletSettings,
   ) {
     const { clock, log, runtime } = world;
     const mine = ownedBy(settings);

@@ -2,7 +2,7 @@
  * One archive on its way into containerd: `ctr images import -` reads it through a pipe from the file itself, or from `gzip` and `zstd` (ctr of
  * containerd 1.6 takes plain archives only). Not a byte of it comes through the agent's memory.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../world/clock.ts';
