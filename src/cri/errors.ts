@@ -26,12 +26,20 @@ export function toRuntimeError(e: unknown, call: string): RuntimeError {
 
 const isServiceError = (e: unknown): e is ServiceError => e instanceof Error && 'code' in e && typeof e.code === 'number' && 'details' in e;
 
-/** The text without what gRPC libraries put around it. */
+/**
+ * The text without what gRPC libraries put around it, and without what a URL may let anybody do who reads it: registries hand out blobs under
+ * signed addresses, and containerd repeats them when nobody answers there.
+ */
 export const plainText = (details: string): string =>
-  details
+  withoutUrlSecrets(details)
     .replace(/^No connection established\. Last error: (?:Error: )?(.*?)\. Resolution note:.*$/s, '$1')
     .replaceAll(/rpc error: code = \w+ desc = /g, '')
     .trim();
+
+const withoutUrlSecrets = (text: string): string =>
+  text
+    .replaceAll(/\b(https?:\/\/)[^\s"'/?#@]*@/gi, '$1')
+    .replaceAll(/\b(https?:\/\/[^\s"'?]*\?)[^\s"']*?(?=[:,;.)\]]*(?:[\s"']|$))/gi, '$1…');
 
 /** An id that was answered; throws for none. */
 export function named(id: string, call: string): string {

@@ -33,6 +33,9 @@ export const ownLookup =
 
 const usualMode = 0o644;
 
+/** Of all files of one volume: a key may be asked for under thousands of paths, and two moments must fit into the memory of a volume. */
+export const largestVolumeBytes = 32 * 2 ** 20;
+
 /** What one source of files needs; `get` stands for the objects. */
 interface DataSource {
   readonly kind: 'ConfigMap' | 'Secret';
@@ -48,18 +51,30 @@ interface DataSource {
 export function projectedFiles(volume: Volume, pod: Pod, get: OwnLookup, node: NodeResources): ProjectedFiles {
   const files = new Map<string, ProjectedFile>();
   const errors: string[] = [];
+  let total = 0;
+  const contents = new Map<ConfigMap | Secret, Content>();
+  const contentOf = (object: ConfigMap | Secret): Content => {
+    const content = contents.get(object) ?? readContent(object);
+    contents.set(object, content);
+    return content;
+  };
   const { configMap, secret, downwardAPI, projected } = volume;
   const mode = (configMap ?? secret ?? downwardAPI ?? projected)?.defaultMode ?? usualMode;
   const add = (source: () => Iterable<readonly [string, ProjectedFile]>): void => {
+    if (total > largestVolumeBytes) return; // told already
     try {
-      // a later source wins
-      for (const [path, file] of source()) files.set(path, file);
+      for (const [path, file] of source()) {
+        total += file.bytes.length;
+        if (total > largestVolumeBytes) throw new Error(`its files have more than ${largestVolumeBytes} bytes in all`);
+        // a later source wins
+        files.set(path, file);
+      }
     } catch (e) {
       errors.push(e instanceof Error ? e.message : String(e));
     }
   };
   const addData = (kind: DataSource['kind'], name = '', of: { items?: readonly KeyToPath[]; optional?: boolean } = {}): void =>
-    add(() => dataFiles({ kind, name, items: of.items ?? [], optional: of.optional === true }, mode, get));
+    add(() => dataFiles({ kind, name, items: of.items ?? [], optional: of.optional === true }, mode, get, contentOf));
   const addDownward = (items: readonly DownwardAPIVolumeFile[] = []): void => {
     for (const item of items) add(() => [downwardFile(item, mode, pod, node)]);
   };
@@ -78,7 +93,12 @@ export function projectedFiles(volume: Volume, pod: Pod, get: OwnLookup, node: N
   return files;
 }
 
-function dataFiles({ kind, name, items, optional }: DataSource, mode: number, get: OwnLookup): [string, ProjectedFile][] {
+function dataFiles(
+  { kind, name, items, optional }: DataSource,
+  mode: number,
+  get: OwnLookup,
+  contentOf: (object: ConfigMap | Secret) => Content,
+): [string, ProjectedFile][] {
   const object = get(kind, name);
   if (object === undefined) {
     if (optional) return [];
@@ -95,14 +115,24 @@ function dataFiles({ kind, name, items, optional }: DataSource, mode: number, ge
   });
 }
 
-/** The bytes of each key, made only of those that are asked for. stringData wins over data. */
-function contentOf(object: ConfigMap | Secret): Map<string, () => Uint8Array> {
+type Content = ReadonlyMap<string, () => Uint8Array>;
+
+/** The bytes of each key, made only of those that are asked for, and once. stringData wins over data. */
+function readContent(object: ConfigMap | Secret): Content {
   const texts = Object.entries((object.kind === 'ConfigMap' ? object.data : object.stringData) ?? {});
   const base64 = Object.entries((object.kind === 'ConfigMap' ? object.binaryData : object.data) ?? {});
   return new Map([
-    ...base64.map(([key, text]) => [key, () => Buffer.from(text, 'base64')] as const),
-    ...texts.map(([key, text]) => [key, () => Buffer.from(text)] as const),
+    ...base64.map(([key, text]) => [key, once(() => Buffer.from(text, 'base64'))] as const),
+    ...texts.map(([key, text]) => [key, once(() => Buffer.from(text))] as const),
   ]);
+}
+
+function once(make: () => Uint8Array): () => Uint8Array {
+  let made: Uint8Array | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 function downwardFile(item: DownwardAPIVolumeFile, mode: number, pod: Pod, node: NodeResources): [string, ProjectedFile] {

@@ -27,6 +27,8 @@ const wanted: readonly (readonly [RegExp, string])[] = [
   [/\[podsched\.dev\/crash-backoff\]$/, '1s,1m'],
   [/\[podsched\.dev\/rollback\]$/, '5m'],
   [/\[podsched\.dev\/hold\]$/, 'true'],
+  [/\[podsched\.dev\/wait-for\]$/, 'time-sync'],
+  [/\[podsched\.dev\/wait-timeout\]$/, '2m'],
   [/\[container\.apparmor\.security\.beta\.kubernetes\.io\/\*\]$/, 'runtime/default'],
 ];
 /** What must stand beside a field, in the struct at the second place's end, for the pod to be right. */

@@ -105,7 +105,8 @@ const kindTexts: Readonly<Record<ConfigurationKey['kind'], string>> = {
 };
 
 test('docs/configuration.md has every key with its default, type, and when it takes effect', () => {
-  const table = rows(read('docs/configuration.md'));
+  // the tables of annotations, commands and paths have fewer columns
+  const table = rows(read('docs/configuration.md')).filter((row) => row.length === 5);
   const expected = Object.entries(configurationKeys).map(([path, key]) => {
     const value = defaultText(key);
     const effect = key.later === true ? 'not yet' : key.live === true ? 'SIGHUP' : 'start';

@@ -43,7 +43,7 @@ const reason = (name: string): string | undefined => toldSync(lab, name)?.reason
 const isReady = (name: string): boolean => toldPod(lab, name)?.status.containerStatuses?.every((c) => c.ready) === true;
 const sandboxesOf = async (name: string): Promise<number> => (await lab.bed.cri.sandboxes()).filter((s) => s.name === name).length;
 
-test('a pod that waits for a disk is started within seconds of its mount, and the folder below was never written', async () => {
+test('G11: a pod that waits for a disk is started within seconds of its mount, and the folder below was never written', async () => {
   drop('store', writer(), waits(`mount:${disk()}`));
   await until('it is told', 30_000, () => reason('store') === 'WaitingForMount');
   assert.equal(toldSync(lab, 'store')?.message, `${disk()} is not a mount point`);
@@ -57,7 +57,7 @@ test('a pod that waits for a disk is started within seconds of its mount, and th
   assert.equal(told.length, 1, 'told once');
 });
 
-test('the disk goes while the pod runs: it goes on, its next container waits, and nothing lands on the card', async () => {
+test('G11: the disk goes while the pod runs: it goes on, its next container waits, and nothing lands on the card', async () => {
   execFileSync('umount', ['-l', disk()]);
   await sleep(6_000);
   assert.ok(isReady('store'), 'a gate that closes later stops nothing');
@@ -72,7 +72,7 @@ test('the disk goes while the pod runs: it goes on, its next container waits, an
   assert.deepEqual(readdirSync(disk()), ['data']);
 });
 
-test('a pod that waits for another starts at the moment that one is ready, and its later restart touches nothing', async () => {
+test('L4: a pod that waits for another starts at the moment that one is ready, and its later restart touches nothing', async () => {
   const slow = { exec: { command: ['test', '-e', '/tmp/ready'] }, periodSeconds: 1 };
   const script = "trap 'exit 0' TERM; sleep 3; touch /tmp/ready; sleep 2147483647 & wait";
   drop('after', {}, waits('pod/default/before=Ready'));
@@ -88,7 +88,7 @@ test('a pod that waits for another starts at the moment that one is ready, and i
   assert.equal(toldPod(lab, 'after')?.status.containerStatuses?.[0]?.containerID, containerID);
 });
 
-test('pods that wait for one another are refused a start, with the way; cut by an edit they start', async () => {
+test('L4: pods that wait for one another are refused a start, with the way; cut by an edit they start', async () => {
   drop('a', {}, waits('pod/default/b=Ready'));
   drop('b', {}, waits('pod/default/a=Ready', '1s'));
   for (const [name, way] of [

@@ -159,8 +159,7 @@ test('from 95 % down to 80 %: used, pinned and sandbox images survive, the other
   }
 });
 
-// F3
-test('a full disk takes no image that a pod names: removed and added again, the pod starts; prune and the lists say what is', async () => {
+test('F3: a full disk takes no image that a pod names: removed and added again, the pod starts; prune and the lists say what is', async () => {
   const small = await smallBed('apple', 'berry', 'named', 'crashing');
   const agent = await startAgent(small.bed, { config: { imageMinimumGCAge: '3s' }, started: false });
   const phase = async (name: string) => (await podsOf(agent)).find((p) => p.metadata.name === name)?.status.phase;

@@ -19,44 +19,52 @@ after(async () => lab?.stop());
 const drop = (kind: string, name: string, data: Fields): void =>
   lab.agent.drop(`${kind}-${name}.yaml`.toLowerCase(), JSON.stringify({ apiVersion: 'v1', kind, metadata: { name }, ...data }));
 
+/** Modes as people write them, in both spellings. */
+const inOctal = (text: string): string =>
+  text.replace(/"(mode|defaultMode)": (\d+)/g, (_, field: string, mode: string) => {
+    return `"${field}": ${field === 'mode' ? '0' : '0o'}${Number(mode).toString(8)}`;
+  });
+
 const teller = (labels: Fields = { app: 'cam' }): string =>
-  manifest(
-    pod(
-      'teller',
-      {
-        securityContext: { fsGroup: 2000 },
-        volumes: [
-          { name: 'conf', configMap: { name: 'app', items: [{ key: 'a.conf', path: 'sub/a', mode: 0o640 }] } },
-          { name: 'whole', configMap: { name: 'app', defaultMode: 0o444 } },
-          { name: 'key', secret: { secretName: 'key', defaultMode: 0o400 } },
-          { name: 'all', projected: { defaultMode: 0o600, sources: [{ secret: { name: 'key' } }, { configMap: { name: 'app' } }] } },
-          {
-            name: 'info',
-            downwardAPI: {
-              items: [
-                { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
-                { path: 'name', fieldRef: { fieldPath: 'metadata.name' } },
-                { path: 'memory', resourceFieldRef: { containerName: 'main', resource: 'limits.memory', divisor: '1Mi' } },
-              ],
+  inOctal(
+    manifest(
+      pod(
+        'teller',
+        {
+          securityContext: { fsGroup: 2000 },
+          volumes: [
+            { name: 'conf', configMap: { name: 'app', items: [{ key: 'a.conf', path: 'sub/a', mode: 0o640 }] } },
+            { name: 'whole', configMap: { name: 'app', defaultMode: 0o444 } },
+            { name: 'key', secret: { secretName: 'key', defaultMode: 0o400 } },
+            { name: 'all', projected: { defaultMode: 0o600, sources: [{ secret: { name: 'key' } }, { configMap: { name: 'app' } }] } },
+            {
+              name: 'info',
+              downwardAPI: {
+                items: [
+                  { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
+                  { path: 'name', fieldRef: { fieldPath: 'metadata.name' } },
+                  { path: 'memory', resourceFieldRef: { containerName: 'main', resource: 'limits.memory', divisor: '1Mi' } },
+                ],
+              },
             },
-          },
-        ],
-        containers: [
-          container('main', serve, {
-            securityContext: { runAsUser: 1000 },
-            resources: { limits: { memory: '24Mi' } },
-            volumeMounts: [
-              { name: 'conf', mountPath: '/conf' },
-              { name: 'whole', mountPath: '/whole' },
-              { name: 'key', mountPath: '/key' },
-              { name: 'all', mountPath: '/all' },
-              { name: 'info', mountPath: '/info' },
-              { name: 'whole', mountPath: '/one', subPath: 'b' },
-            ],
-          }),
-        ],
-      },
-      { labels },
+          ],
+          containers: [
+            container('main', serve, {
+              securityContext: { runAsUser: 1000 },
+              resources: { limits: { memory: '24Mi' } },
+              volumeMounts: [
+                { name: 'conf', mountPath: '/conf' },
+                { name: 'whole', mountPath: '/whole' },
+                { name: 'key', mountPath: '/key' },
+                { name: 'all', mountPath: '/all' },
+                { name: 'info', mountPath: '/info' },
+                { name: 'whole', mountPath: '/one', subPath: 'b' },
+              ],
+            }),
+          ],
+        },
+        { labels },
+      ),
     ),
   );
 
@@ -103,7 +111,7 @@ const told = (what: string, part: string): Promise<void> =>
     throw new Error(`${e}\n${await why()}\n${lab.agent.log().slice(-3000)}`);
   });
 
-test('the pod waits for each object by its name, in whatever order they come, and finds its files in their modes', async () => {
+test('B1, L1: the pod waits for each object by its name, in whatever order they come, and finds its files in their modes', async () => {
   lab.agent.drop('teller.yaml', teller());
   await told('the pod to wait', 'configmap "app" not found');
   assert.match(await why(), /FailedMount/);
@@ -130,7 +138,7 @@ test('the pod waits for each object by its name, in whatever order they come, an
   assert.doesNotMatch(types, /conf tmpfs/);
 });
 
-test('a change is in the running container within two seconds, all files at once; a subPath keeps what it had', async () => {
+test('L1: a change is in the running container within two seconds, all files at once; a subPath keeps what it had', async () => {
   const root = await rootOf();
   drop('ConfigMap', 'app', { data: { 'a.conf': 'a = 2', b: 'b2', d: 'd2' } });
   const changed = await took('the ConfigMap', () => text(`${root}/whole/b`) === 'b2');
@@ -153,7 +161,7 @@ test('a change is in the running container within two seconds, all files at once
   assert.equal(await rootOf(), root, 'nothing was restarted');
 });
 
-test('a key and an object that are removed leave their files, are told, and follow again when they are back', async () => {
+test('L1: a key and an object that are removed leave their files, are told, and follow again when they are back', async () => {
   const root = await rootOf();
   drop('ConfigMap', 'app', { data: { b: 'b3' } });
   await took('the rest', () => text(`${root}/whole/b`) === 'b3');

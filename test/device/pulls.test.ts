@@ -205,7 +205,7 @@ describe('the image manager on a real runtime', () => {
     }
   });
 
-  test('a pull that stands still in the middle is ended, tells how far it was, and goes well later', async () => {
+  test('F4: a pull that stands still in the middle is ended, tells how far it was, and goes well later', async () => {
     const image = await plain.push(undefined, { name: 'stall/app:1', extraBytes: 5_000_000 });
     plain.setFault({ does: 'hangs', afterBytes: 2_500_000, on: 'blob' });
     assert.match(failed(await ensure(image)), /^ErrImagePull: pull stalled: \d{5,} bytes in /);
@@ -235,7 +235,7 @@ describe('the image manager on a real runtime', () => {
     assert.equal((await runtime.images.imageStatus(image)) === undefined, true);
   });
 
-  test('an image for another processor is named after the pull', async () => {
+  test('F6: an image for another processor is named after the pull', async () => {
     const image = await plain.push(undefined, { name: 'foreign/app:1', architecture: foreign });
     assert.equal(failed(await ensure(image)), `WrongPlatform: image ${foreign}, node ${own}`);
     assert.equal(failed(await ensure(image, { policy: 'Never' })), `WrongPlatform: image ${foreign}, node ${own}`);
@@ -309,7 +309,7 @@ describe('the agent', () => {
     for (const name of ['by-secret', 'by-file']) agent.removeManifest(`${name}.yaml`);
   });
 
-  test('registry gone: an Always pod runs the image that is here and says so; back: refreshed, and nothing restarts', async () => {
+  test('F2: registry gone: an Always pod runs the image that is here and says so; back: refreshed, and nothing restarts', async () => {
     const image = await shy.push(undefined, { name: 'shy/app:latest' });
     drop('first', image, { imagePullPolicy: 'Always' });
     await runs('first');

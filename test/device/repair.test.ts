@@ -102,7 +102,7 @@ async function withAgent(nodeName: string, prepare: (stateDir: string) => void, 
   }
 }
 
-test('a pulled image whose program is empty is pulled again once: the pod comes up, and it is told', async () => {
+test('G1: a pulled image whose program is empty is pulled again once: the pod comes up, and it is told', async () => {
   const image = await pushed('pulled');
   await withAgent(
     'repair-pulled',

@@ -68,7 +68,7 @@ function longestSilence(diary: Diary, since: number): number {
 }
 
 describe('an update of a running pod', () => {
-  test('an image that comes over a slow link is here before the old one is stopped: down for less than the grace and a second', async (t) => {
+  test('F7: an image that comes over a slow link is here before the old one is stopped: down for less than the grace and a second', async (t) => {
     const diary = startDiary();
     t.after(() => diary.end());
     const image = await registry.push(busybox2, { name: 'slow:2', extraBytes: imageBytes });
@@ -118,7 +118,7 @@ describe('an update of a running pod', () => {
     agent.removeManifest('missing.yaml');
   });
 
-  test('a revision that does not become Ready goes back at its time; hold lets an edit wait, release lets it go on', async (t) => {
+  test('F8: a revision that does not become Ready goes back at its time; hold lets an edit wait, release lets it go on', async (t) => {
     const diary = startDiary();
     t.after(() => diary.end());
     const of = (version: number, why: string) =>

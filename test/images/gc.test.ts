@@ -118,7 +118,7 @@ test('below the high threshold nothing goes, and the runtime is asked every five
   assert.equal(room.clock.sleeping, 0, 'nobody sleeps for it');
 });
 
-test('what is used, pinned or imported stays on a full disk, and that it is not enough is told', async () => {
+test('F3: what is used, pinned or imported stays on a full disk, and that it is not enough is told', async () => {
   const room = new Room({ 'r/used:1': 10, 'docker.io/library/named:1': 10, 'r/imported:1': 10, 'localhost/pause:1': 10, 'r/free:1': 10 });
   room.runtime.images.set('r/cri:1', { state: 'present', sizeBytes: 10, pinned: true });
   room.run('r/used:1');
@@ -258,7 +258,7 @@ test('young images are waited for, without an alarm, and go when they are old en
   assert.deepEqual(room.here(), [], 'two minutes after it was seen, not five');
 });
 
-test('while nothing can be pulled, what was used within a week stays', async () => {
+test('F3: while nothing can be pulled, what was used within a week stays', async () => {
   const room = new Room({ 'r/lately:1': 100, 'r/old:1': 100 });
   room.run('r/lately:1', 'r/old:1');
   await room.housekeeping(6 * minute);

@@ -218,7 +218,7 @@ test('policy Always pulls each time, although the image is here', async () => {
   assert.equal(room.pulls(), 2);
 });
 
-test('policy Always and no answer from the registry: the image that is here runs, and says that it is stale', async () => {
+test('F2: policy Always and no answer from the registry: the image that is here runs, and says that it is stale', async () => {
   const room = new Room();
   room.runtime.failNext('pullImage', new RuntimeError('unknown', refused));
   for (let i = 0; i < 2; i++) {

@@ -277,7 +277,7 @@ test('so many pulls at once as are allowed', async () => {
   );
 });
 
-test('Always, the image here, and a registry that hangs: it runs after ten seconds, and the pull is ended', async () => {
+test('F2: Always, the image here, and a registry that hangs: it runs after ten seconds, and the pull is ended', async () => {
   const room = new Room();
   room.here.set('r.example/x:1', {});
   room.registry = hangs;
@@ -371,7 +371,7 @@ test('a stale image that is fresh at the next start is not stale any more', asyn
   assert.equal(text(await room.ensure('r.example/x:1', { policy: 'Always' })), 'ok');
 });
 
-test('a pull that stands still is ended, counts as failed, and the next one gets twice the time', async () => {
+test('F4: a pull that stands still is ended, counts as failed, and the next one gets twice the time', async () => {
   const room = new Room();
   room.registry = hangs;
   const first = room.ensure('r.example/x:1');
@@ -397,7 +397,7 @@ test('a runtime without a content service: no progress, no stall, and ten second
   assert.equal((await always).ok, true);
 });
 
-test('an image for another processor is named, and is not pulled again and again', async () => {
+test('F6: an image for another processor is named, and is not pulled again and again', async () => {
   const room = new Room({ nodePlatform: { os: 'linux', architecture: 'arm64' } });
   room.registry = (image) => void room.here.set(image, { platform: { os: 'linux', architecture: 'amd64' } });
   const first = await room.ensure('r.example/x:1');

@@ -129,7 +129,7 @@ class Room {
 const damaged = `Image "${app}" is damaged (${sign}), as after a power cut`;
 const was = damaged.replace(' is ', ' was ');
 
-test('an image is asked for at its registry, then let go of with all its names and its dead containers, then pulled again, and told', async () => {
+test('G1: an image is asked for at its registry, then let go of with all its names and its dead containers, then pulled again, and told', async () => {
   const room = new Room();
   room.record('other', 'exited', { exitCode: 0 });
   assert.equal(await room.run(room.record('dead', 'exited')), true);

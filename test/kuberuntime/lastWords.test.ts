@@ -194,7 +194,7 @@ const pageSizeLogs: Readonly<Record<string, readonly string[]>> = {
 };
 
 for (const [what, lines] of Object.entries(pageSizeLogs))
-  test(`${what} that was built for other memory pages ends with a hint, on such a kernel only`, () =>
+  test(`F10: ${what} that was built for other memory pages ends with a hint, on such a kernel only`, () =>
     inSetting(async ({ message, log, status }) => {
       writeFileSync(log, lines.map((text) => line(text.trimEnd())).join(''));
       assert.equal(await lastWords(status(), 16384), hint);

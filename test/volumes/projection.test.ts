@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConfigMap, PodSpec, Secret, Volume } from '../../src/api/v1.ts';
-import { fingerprint, nestedMounts, type ProjectedFiles, projectedFiles } from '../../src/volumes/projection.ts';
+import { fingerprint, largestVolumeBytes, nestedMounts, type ProjectedFiles, projectedFiles } from '../../src/volumes/projection.ts';
 import { container, pod } from './house.ts';
 
 const canary = 'c4n4ry-bytes';
@@ -157,4 +157,18 @@ test('where another volume is mounted below, its folder is known; subPaths have 
   assert.deepEqual(nestedMounts('v', pod({ containers: two }).pod), ['data', 'data/deep']);
   assert.deepEqual(nested(['v', '/etc/app', 'a'], ['x', '/etc/app/data']), []);
   assert.deepEqual(nested(['x', '/etc'], ['v', '/etc/app']), []);
+});
+
+test('a key under thousands of paths is one piece of memory, and no volume grows beyond its bound', () => {
+  const large: ConfigMap = { ...configMap, data: { k: 'x'.repeat(2 ** 20) } };
+  const volume = (count: number): Volume => {
+    const items = Array.from({ length: count }, (_, i) => ({ key: 'k', path: `f${i}` }));
+    return { name: 'v', projected: { sources: [{ configMap: { name: 'app', items } }] } };
+  };
+  const files = (count: number) => projectedFiles(volume(count), desired.pod, () => large, node);
+  const most = largestVolumeBytes / 2 ** 20;
+  assert.equal(new Set([...files(most).values()].map(({ bytes }) => bytes)).size, 1);
+  const before = process.memoryUsage().arrayBuffers;
+  assert.throws(() => files(20_000), { message: `its files have more than ${largestVolumeBytes} bytes in all` });
+  assert.ok(process.memoryUsage().arrayBuffers - before < 8 * 2 ** 20);
 });
