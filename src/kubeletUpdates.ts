@@ -58,9 +58,10 @@ export function buildUpdates({ clock, log, stateStore, runStore, images, nodePla
       // one for another platform is as good as none: the image manager pulls it anew, and names what is wrong
       return here !== undefined && platformProblem(here.platform, nodePlatform) === undefined;
     },
-    ensureImage: (desired, asker, signal) => parts.images().ensure(desired, asker, signal),
+    ensureImage: (desired, asker, signal) => parts.images().bring(desired, asker, signal),
     wanted: (key) => config().wanted(key),
     isGood: (key, revision) => config().isGood(key, revision),
+    isElsewhere: (uid) => parts.admission().isElsewhere(uid),
     wayBack: (key, revision) => config().wayBack(key, revision),
     why: (key) => {
       const told = status()

@@ -104,6 +104,11 @@ export class Admission {
     return this.#refused.has(uid);
   }
 
+  /** It was refused since it is meant for another node. */
+  isElsewhere(uid: PodUid): boolean {
+    return this.#refused.get(uid)?.refusal.kind === 'place';
+  }
+
   /** Pods that waited for the first list of the runtime, to be added now. Refused ones waited for it as well. */
   takeDeferred(): DesiredPod[] {
     this.again();

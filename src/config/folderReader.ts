@@ -13,6 +13,7 @@ import { type FileHandle, lstat, open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAbort } from '../async/abort.ts';
 import type { Clock, Monotonic } from '../world/clock.ts';
+import { codeOf, isMissing } from '../world/errno.ts';
 import type { FileText, FolderListing, FolderReader } from '../world/folder.ts';
 import { isManifestName } from './names.ts';
 
@@ -34,7 +35,6 @@ export interface FolderReaderDeps {
   readonly watch?: typeof watch;
 }
 
-const codeOf = (e: unknown): string => (e instanceof Error ? ((e as NodeJS.ErrnoException).code ?? e.message) : String(e));
 const unreadable = (reason: string, message: string): FileText['content'] => ({ ok: false, reason, message });
 
 export class FsFolderReader implements FolderReader {
@@ -196,7 +196,7 @@ async function readOne(path: string, name: string, room: number): Promise<FileTe
     const insecure = insecureMode('the file', now);
     return { name, content: await readContent(handle, now.size, room), ...(insecure === undefined ? {} : { insecure }) };
   } catch (e) {
-    if (codeOf(e) === 'ENOENT') {
+    if (isMissing(e)) {
       const link = await lstat(path).catch(() => undefined); // gone altogether is what is asked here
       return link === undefined ? undefined : { name, content: unreadable('Unreadable', 'a link that leads nowhere') };
     }

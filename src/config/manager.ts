@@ -220,9 +220,11 @@ export class Config {
       // it became ready while the way back was blocked: there is no reason to go
       const late = givenUp?.revision === revision;
       const next: Entry = { ...rest, good: runs, ...(givenUp && !late && { givenUp }) };
+      // a full card takes nobody back: that it was Ready is true in memory, too
+      if (!late) this.#accepted.entries.set(key, next);
       if (late || asksForRollback(winnerOf(entry)?.object)) await this.#checkpoint.save(next);
-      this.#accepted.entries.set(key, next);
       if (!late) return;
+      this.#accepted.entries.set(key, next);
       await this.#settleAgain((e) => e.key === key || isOpen(e));
       this.#tell();
     });

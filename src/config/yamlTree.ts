@@ -62,7 +62,9 @@ export class Tree {
 
   #alias(node: Alias, path: string): unknown {
     const anchor = this.#anchors.get(node.source);
-    if (anchor === undefined) return this.#problem(path, node, 'an anchor written before', `*${node.source}, which has none`);
+    // a password that begins with * and has no quotes: nothing of it is told
+    if (anchor === undefined)
+      return this.#problem(path, node, 'an anchor written before (a text that begins with * needs quotes)', 'an alias that has none');
     if (anchor.done === undefined) return this.#problem(path, node, 'a value that ends', `*${node.source}, which contains itself`);
     this.targets.set(node, anchor.node);
     this.#weight += anchor.done.weight;
@@ -80,9 +82,9 @@ export class Tree {
     if (node.tag !== undefined && node.tag !== '!') scalar = resolveTagged(node.tag, text);
     else scalar = node.type === 'PLAIN' && node.tag === undefined ? resolvePlain(text) : { is: 'string', value: text };
     if (scalar === undefined)
-      return this.#problem(path, node, `what ${node.tag?.replace(/^tag:yaml\.org,2002:/, '!!')} names`, `"${text}"`);
+      return this.#problem(path, node, `what ${node.tag?.replace(/^tag:yaml\.org,2002:/, '!!')} names`, 'something else');
     if (scalar.is === 'float' && !Number.isFinite(scalar.value)) {
-      return this.#problem(path, node, 'a number (quote it if it is a text)', text);
+      return this.#problem(path, node, 'a number (quote it if it is a text)', 'one without an end');
     }
     return scalar;
   }

@@ -36,10 +36,21 @@ export const plainText = (details: string): string =>
     .replaceAll(/rpc error: code = \w+ desc = /g, '')
     .trim();
 
-const withoutUrlSecrets = (text: string): string =>
-  text
-    .replaceAll(/\b(https?:\/\/)[^\s"'/?#@]*@/gi, '$1')
-    .replaceAll(/\b(https?:\/\/[^\s"'?]*\?)[^\s"']*?(?=[:,;.)\]]*(?:[\s"']|$))/gi, '$1…');
+const withoutUrlSecrets = (text: string): string => text.replaceAll(/https?:\/\/[^\s"']+/gi, plainUrl);
+
+/** Without name and password, and without the query; what ends the sentence stays. */
+function plainUrl(url: string): string {
+  const query = url.indexOf('?');
+  const shown = query < 0 ? url : url.slice(0, query);
+  const host = shown.indexOf('//') + 2;
+  const slash = shown.indexOf('/', host);
+  const at = shown.lastIndexOf('@', slash < 0 ? shown.length : slash);
+  const plain = at < host ? shown : shown.slice(0, host) + shown.slice(at + 1);
+  if (query < 0) return plain;
+  let end = url.length;
+  while (end > query + 1 && ':,;.)]'.includes(url[end - 1] ?? '')) end--;
+  return `${plain}?…${url.slice(end)}`;
+}
 
 /** An id that was answered; throws for none. */
 export function named(id: string, call: string): string {

@@ -54,7 +54,9 @@ export function readDockerConfig(text: string, from: string, bare = false): Read
   if (!isMap(auths)) return { credentials: [], problems: [...problems, 'auths: is no JSON object'] };
   const credentials: Credential[] = [];
   for (const [name, entry] of Object.entries(auths)) {
-    const path = bare ? name : `auths[${name}]`;
+    // somebody may have written name and password into the address
+    const shown = name.replace(/^.*@/s, '…@').slice(0, 200);
+    const path = bare ? shown : `auths[${shown}]`;
     const address = addressOf(name);
     if (address === undefined) problems.push(`${path}: is no registry's address`);
     else {

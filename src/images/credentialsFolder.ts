@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from '../world/errno.ts';
+import { codeOf, isMissing } from '../world/errno.ts';
 import type { Log } from '../world/log.ts';
 import { type Credential, readDockerConfig } from './credentials.ts';
 
@@ -61,7 +61,7 @@ export class CredentialsFolder {
     try {
       names = (await readdir(dir)).filter((n) => n.endsWith('.json') && !n.startsWith('.')).sort();
     } catch (e) {
-      if (codeOf(e) !== 'ENOENT') folderProblems.push({ file: label, message: `cannot be read (${codeOf(e)})` });
+      if (!isMissing(e)) folderProblems.push({ file: label, message: `cannot be read (${codeOf(e)})` });
     }
     if (names.length > maxFiles) folderProblems.push({ file: label, message: `has ${names.length} files; the first ${maxFiles} are read` });
     const files = new Map<string, Read>();

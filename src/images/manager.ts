@@ -79,7 +79,8 @@ const no = (reason: string, message: string, waitMs?: number): EnsureResult => (
   ...(waitMs !== undefined && { waitMs }),
 });
 const keyOf = (desired: DesiredPod, container: Container): string => `${desired.uid}_${container.image}`;
-const nobody: Waiter = { began: () => {}, progress: () => {} };
+/** One for each who asks: who waits is known by it. */
+const nobody = (): Waiter => ({ began: () => {}, progress: () => {} });
 
 export class ImageManager {
   #patience: Patience;
@@ -110,6 +111,11 @@ export class ImageManager {
     return result;
   }
 
+  /** As `ensure`, for what is to be started later: what is said of the images that run now stays. */
+  bring(desired: DesiredPod, container: Container, signal: AbortSignal): Promise<EnsureResult> {
+    return this.#ensure(desired, container, signal);
+  }
+
   /** Containers of a pod whose image could not be refreshed when they were started. */
   stale(uid: PodUid): readonly StaleImage[] {
     return this.#stale.of(uid);
@@ -121,7 +127,7 @@ export class ImageManager {
     if (!parsed.ok) return { ok: false, reason: 'InvalidImageName', message: parsed.message };
     const { image, registry } = parsed;
     const credentials = await nodeCredentials(this.deps, image);
-    const joined = this.#pulls.join({ image, registry, credentials, always: true, now: true }, nobody);
+    const joined = this.#pulls.join({ image, registry, credentials, always: true, now: true }, nobody());
     try {
       const outcome = await orAbort(joined.result, signal);
       if (!outcome.ok) {
@@ -315,7 +321,7 @@ export class ImageManager {
     const wait = () => Math.max(...[registryKey(registry), key].map((k) => this.#patience.waiting(k)?.waitMs ?? 0));
     if (wait() > 0) return { ok: false, waitMs: wait() };
     const credentials = await podCredentials(this.deps, desired, image);
-    const joined = this.#pulls.join({ image, registry, credentials, always: true }, nobody);
+    const joined = this.#pulls.join({ image, registry, credentials, always: true }, nobody());
     const outcome = await joined.result;
     if (outcome.ok) {
       this.#patience.succeeded(key, false);

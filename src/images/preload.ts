@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path';
 import { isAbort, orAbort } from '../async/abort.ts';
 import type { ContentStore, ImageService } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
+import { codeOf } from '../world/errno.ts';
 import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
 import { harmless } from '../world/terminal.ts';
@@ -243,7 +244,7 @@ export class Preload {
       const { size, mtimeNs, ino, uid, mode } = await stat(path, { bigint: true });
       return `${size} ${mtimeNs} ${ino} ${uid} ${(mode & 0o7777n).toString(8)}`;
     } catch (e) {
-      return `none: ${(e as NodeJS.ErrnoException).code ?? ''}`; // importing it says why
+      return `none: ${codeOf(e)}`; // importing it says why
     }
   }
 

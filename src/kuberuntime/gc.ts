@@ -6,7 +6,7 @@
  */
 import type { PodUid } from '../api/objects.ts';
 import { isNotFound, type Runtime } from '../container/runtime.ts';
-import { type Container, newestFirst, type RuntimePod, type Sandbox } from '../container/words.ts';
+import { type Container, labels, newestFirst, type RuntimePod, type Sandbox } from '../container/words.ts';
 import { describeError, type Log } from '../world/log.ts';
 import { minimumGraceSeconds } from './kill.ts';
 import type { LogFolders } from './logs.ts';
@@ -39,9 +39,11 @@ export class ContainerGc {
   async collectPod(uid: PodUid, keepPerName: number, removeAll: boolean): Promise<void> {
     const sandboxes = (await this.deps.runtime.listSandboxes(uid)).filter((s) => this.deps.mine(s.labels));
     const containers = (await this.deps.runtime.listContainers(uid)).filter((c) => this.deps.mine(c.labels));
-    const first = sandboxes[0];
-    if (first === undefined) return; // a container without a sandbox does not exist
-    await this.#collect({ uid, name: first.name, namespace: first.namespace, sandboxes, containers }, keepPerName, removeAll);
+    // a container may be without its sandbox: one that was being made for an agent that died, while the next one took the sandbox away
+    const words = sandboxes[0]?.labels ?? containers[0]?.labels;
+    const [name, namespace] = [words?.[labels.podName], words?.[labels.podNamespace]];
+    if (name === undefined || namespace === undefined) return;
+    await this.#collect({ uid, name, namespace, sandboxes, containers }, keepPerName, removeAll);
   }
 
   /** All pods (as PLEG last recorded them), and the log folders of pods that the runtime no longer knows. */

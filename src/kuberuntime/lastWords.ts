@@ -9,7 +9,7 @@ import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { parseLine } from '../container/logLine.ts';
 import { annotations, type ContainerStatus, labels } from '../container/words.ts';
-import { codeOf } from '../world/errno.ts';
+import { isMissing } from '../world/errno.ts';
 import { describeError } from '../world/log.ts';
 import { listLogs } from './logFiles.ts';
 import { newestPart } from './logPlan.ts';
@@ -38,14 +38,14 @@ async function ownWords(status: ContainerStatus): Promise<string> {
       const { bytes, whole } = await readEnd(path, messageBytes);
       if (bytes.length > 0) return asText(bytes, whole);
     } catch (e) {
-      if (codeOf(e) !== 'ENOENT') return `Error on reading termination log ${path}: ${describeError(e)}`;
+      if (!isMissing(e)) return `Error on reading termination log ${path}: ${describeError(e)}`;
     }
   }
   if (!mayUseLog(status)) return '';
   try {
     return await logEnd(status.logPath);
   } catch (e) {
-    return codeOf(e) === 'ENOENT' ? '' : `Error on reading termination message from logs: ${describeError(e)}`;
+    return isMissing(e) ? '' : `Error on reading termination message from logs: ${describeError(e)}`;
   }
 }
 

@@ -14,7 +14,7 @@ const newline = 0x0a;
 const fullBytes = 64 << 10;
 
 const unlessMissing = (e: unknown): undefined => {
-  if (codeOf(e) !== 'ENOENT' && codeOf(e) !== 'ENOTDIR') throw e;
+  if (!isNowhere(e)) throw e;
 };
 
 /** Bytes of a log; undefined: there is no regular file of that name. */

@@ -84,7 +84,7 @@ export class LogPacker {
       await packLog(join(job.dir, job.name), { clock: this.deps.clock, signal: job.stop.signal, written });
       return 'packed';
     } catch (e) {
-      if (isAbort(e) || codeOf(e) === 'ENOENT') return undefined; // it was to go
+      if (isAbort(e) || isMissing(e)) return undefined; // it was to go
       if (e === noRoom || codeOf(e) === 'ENOSPC' || codeOf(e) === 'EDQUOT') return 'noRoom';
       this.deps.log.warn({ file: join(job.dir, job.name), error: describeError(e) }, 'a rotated log could not be compressed');
       return 'failed';

@@ -22,13 +22,11 @@ export interface LogFolders {
   list(): Promise<readonly PodRef[]>;
 }
 
-const missing = (e: unknown): boolean => (e as NodeJS.ErrnoException).code === 'ENOENT';
-
 async function names(dir: string): Promise<string[]> {
   try {
     return await readdir(dir);
   } catch (e) {
-    if (missing(e)) return [];
+    if (isMissing(e)) return [];
     throw e;
   }
 }

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { chmod, chown, copyFile, mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { codeOf } from '../world/errno.ts';
+import { codeOf, isMissing } from '../world/errno.ts';
 import { readConfig, sandboxImageLines, setSandboxImage } from './containerdConfig.ts';
 
 export type ConfigFix =
@@ -20,7 +20,7 @@ export async function readConfigFile(file: string): Promise<string | undefined> 
   try {
     return await readFile(file, 'utf8');
   } catch (e) {
-    if (codeOf(e) === 'ENOENT') return undefined;
+    if (isMissing(e)) return undefined;
     throw e;
   }
 }

@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { headBytes, parseLine } from '../container/logLine.ts';
-import { codeOf } from '../world/errno.ts';
+import { isNowhere } from '../world/errno.ts';
 
 const blockBytes = 64 << 10;
 /** Runtimes cut lines at 16 KiB; what is longer is no log. */
@@ -30,7 +30,7 @@ export class LogFile {
       // a container that has the host's log folder may leave there what it likes: no link is followed, no pipe waits for its writer
       handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     } catch (e) {
-      if (codeOf(e) === 'ENOENT' || codeOf(e) === 'ENOTDIR') return undefined;
+      if (isNowhere(e)) return undefined;
       throw e;
     }
     try {

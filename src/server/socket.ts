@@ -7,7 +7,7 @@ import { lstatSync } from 'node:fs';
 import { chmod, chown, link, readFile, rename, rm } from 'node:fs/promises';
 import { connect, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import { codeOf } from '../world/errno.ts';
+import { codeOf, isMissing } from '../world/errno.ts';
 
 const connectMs = 2000;
 const mode = 0o660;
@@ -60,7 +60,7 @@ export async function bindSocket(server: Server, path: string): Promise<() => Pr
       try {
         await rename(path, away);
       } catch (e) {
-        if (codeOf(e) === 'ENOENT') continue; // it went by itself: the name is free
+        if (isMissing(e)) continue; // it went by itself: the name is free
         throw e;
       }
       if (await answers(away)) {

@@ -11,15 +11,13 @@
 import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { codeOf } from '../world/errno.ts';
+import { codeOf, isMissing, isNowhere } from '../world/errno.ts';
 import { type Store, StoreCorrupt, type StoredValue } from '../world/store.ts';
 import { entryText, fileNameOf, keyOfFileName, parseEntry } from './entry.ts';
 
 const suffix = '.json';
 const previous = '.json.prev';
 const temporary = '.json.tmp';
-
-const isGone = (e: unknown): boolean => codeOf(e) === 'ENOENT' || codeOf(e) === 'ENOTDIR';
 
 type Read =
   | { readonly is: 'absent' }
@@ -81,7 +79,7 @@ export class FileStore implements Store {
         try {
           await unlink(path);
         } catch (e) {
-          if (isGone(e)) continue;
+          if (isNowhere(e)) continue;
           if (codeOf(e) !== 'EISDIR' && codeOf(e) !== 'EPERM') throw new Error(`cannot remove ${key}`, { cause: e });
           await rm(path, { recursive: true, force: true });
         }
@@ -97,7 +95,7 @@ export class FileStore implements Store {
     try {
       names = await readdir(this.dir);
     } catch (e) {
-      if (codeOf(e) === 'ENOENT') return [];
+      if (isMissing(e)) return [];
       throw new Error(`cannot list ${this.dir}`, { cause: e });
     }
     const keys = new Set<string>();
@@ -147,7 +145,7 @@ export class FileStore implements Store {
     try {
       text = this.options.durable ? await readFile(path, 'utf8') : readFileSync(path, 'utf8');
     } catch (e) {
-      return isGone(e) ? { is: 'absent' } : { is: 'bad', cause: e };
+      return isNowhere(e) ? { is: 'absent' } : { is: 'bad', cause: e };
     }
     try {
       return { is: 'good', text, value: parseEntry(text, key.includes('~') ? undefined : key).value };

@@ -14,9 +14,10 @@ import { holdAnnotation, isHeldByAnnotation } from '../api/rollback.ts';
 import type { PodStatus } from '../api/status.ts';
 import { Holds } from './holds.ts';
 import { Prefetch, type PrefetchDeps } from './prefetch.ts';
+import { Steady } from './steady.ts';
 import { Trials, type TrialsDeps } from './trials.ts';
 
-export interface UpdatesDeps extends Omit<PrefetchDeps, 'judgeAgain'>, Omit<TrialsDeps, 'store' | 'isHeld' | 'isWinner'> {
+export interface UpdatesDeps extends Omit<PrefetchDeps, 'judgeAgain'>, Omit<TrialsDeps, 'store' | 'isHeld' | 'isReady' | 'isWinner'> {
   readonly stateStore: TrialsDeps['store'];
   readonly runStore: TrialsDeps['store'];
   readonly admit: (edits: readonly PodEdit[]) => ReadonlyMap<KeyText, EditVerdict>;
@@ -45,14 +46,17 @@ export class Updates {
   readonly #holds: Holds;
   readonly #prefetch: Prefetch;
   readonly #trials: Trials;
+  readonly #steady: Steady;
   #swept = false;
 
   constructor(private readonly deps: UpdatesDeps) {
     this.#holds = new Holds({ log: deps.log, store: deps.stateStore });
     this.#prefetch = new Prefetch({ ...deps, judgeAgain: () => this.#judgeAgain([]) });
+    this.#steady = new Steady(deps.clock, (desired) => this.#good(desired));
     this.#trials = new Trials({
       ...deps,
       store: deps.runStore,
+      isReady: (key, revision) => this.#steady.has(key, revision),
       isHeld: (key) => {
         const wanted = deps.wanted(key);
         return wanted !== undefined && this.heldBy(key, wanted.object) !== undefined;
@@ -103,7 +107,8 @@ export class Updates {
   carriedOut({ op, pods }: PodUpdate): void {
     for (const pod of pods) {
       this.#prefetch.forget(pod.key);
-      if (op !== 'REMOVE') this.#trials.begun(pod);
+      if (op === 'REMOVE') this.#steady.lost(pod.key);
+      else this.#trials.begun(pod);
     }
   }
 
@@ -111,10 +116,13 @@ export class Updates {
   seen(desired: DesiredPod, status: PodStatus): void {
     this.#prefetch.look(desired);
     const { key, revision } = desired;
+    if (this.deps.isGood(key, revision)) return;
     const ready = status.phase === 'Running' && status.conditions?.find((c) => c.type === 'Ready')?.status === 'True';
-    if (!ready && status.phase !== 'Succeeded') return;
-    if (this.deps.isGood(key, revision) || !this.deps.isMadeOf(desired)) return;
-    this.deps.markGood(key, revision).then(() => this.#trials.look(key), this.deps.failed);
+    const counts = (ready || status.phase === 'Succeeded') && this.deps.isMadeOf(desired);
+    if (counts && ready) return this.#steady.seen(desired);
+    const lost = this.#steady.lost(key);
+    if (counts) this.#good(desired);
+    else if (lost) this.#trials.look(key);
   }
 
   /** The runtime answers again, or was listed. */
@@ -124,6 +132,7 @@ export class Updates {
 
   /** Objects came, went or changed; `known`: some source names it. Only once the sources were read is what nobody names gone. */
   objectsChanged(keys: readonly KeyText[], o: { readonly ready: boolean; readonly known: (key: KeyText) => boolean }): void {
+    this.#prefetch.objectsChanged(keys);
     if (!o.ready || (this.#swept && keys.every(o.known))) return;
     this.#swept = true;
     this.#trials.retain(o.known);
@@ -140,15 +149,25 @@ export class Updates {
   /** Edits go on, and a revision that was given up is tried again. Rejects when it cannot be stored. */
   async release(key: KeyText): Promise<Released> {
     const hold = await this.#holds.release(key);
-    const rollback = await this.deps.tryAgain(key);
-    await this.deps.judgeAgain([key]);
-    this.#trials.look(key);
+    let rollback = false;
+    try {
+      rollback = await this.deps.tryAgain(key);
+    } finally {
+      // also when the card is full: what was held goes on
+      await this.deps.judgeAgain([key]);
+      this.#trials.look(key);
+    }
     return { hold, rollback, stillHeld: isHeldByAnnotation(this.deps.wanted(key)?.object.metadata.annotations) };
   }
 
   stop(): void {
     this.#prefetch.stop();
     this.#trials.stop();
+    this.#steady.stop();
+  }
+
+  #good({ key, revision }: DesiredPod): void {
+    this.deps.markGood(key, revision).then(() => this.#trials.look(key), this.deps.failed);
   }
 
   #judgeAgain(keys: readonly KeyText[]): void {

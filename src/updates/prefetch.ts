@@ -9,7 +9,7 @@
 import type { DesiredPod } from '../api/desired.ts';
 import type { EditVerdict, PodEdit } from '../api/edit.ts';
 import type { KeyText } from '../api/objects.ts';
-import { isAbort } from '../async/abort.ts';
+import { usersOf } from '../api/references.ts';
 import { Deadlines } from '../async/deadlines.ts';
 import type { EnsureResult } from '../container/ensureResult.ts';
 import { after, type Clock } from '../world/clock.ts';
@@ -39,6 +39,8 @@ interface Fetch {
   standing: Standing;
   state: 'unknown' | 'pulling' | 'failed' | 'here';
   told: Told;
+  /** What it is pulled with is different since the pull began: a failure of this one says nothing. */
+  stale: boolean;
   /** Of the pull under way. */
   pulling: Promise<void> | undefined;
 }
@@ -92,6 +94,15 @@ export class Prefetch {
     if (fetch !== undefined && this.deps.standing(instance) !== fetch.standing) this.deps.judgeAgain();
   }
 
+  /** Objects came, went or changed: with another pull secret a registry may say yes. */
+  objectsChanged(keys: readonly KeyText[]): void {
+    for (const [key, fetch] of this.#fetches) {
+      if (usersOf(keys, [fetch.edit.after]).length === 0) continue;
+      if (fetch.pulling !== undefined) fetch.stale = true;
+      else this.#again(key);
+    }
+  }
+
   /** The runtime answers again, or was listed. */
   lookAtAll(): void {
     if (this.#fetches.size > 0) this.deps.judgeAgain();
@@ -119,7 +130,7 @@ export class Prefetch {
     this.forget(key);
     const message = `it is not known yet whether the images of revision ${revision} are here`;
     const fetch: Fetch = {
-      ...{ edit, images, standing, stop: new AbortController(), pulling: undefined },
+      ...{ edit, images, standing, stop: new AbortController(), stale: false, pulling: undefined },
       state: 'unknown',
       told: { reason: 'PullingImage', message },
     };
@@ -162,6 +173,7 @@ export class Prefetch {
     const [first] = wanted;
     if (fetch.state !== 'failed' && first !== undefined) fetch.told = pullingText(first, fetch.edit);
     fetch.state = 'pulling';
+    fetch.stale = false;
     fetch.pulling = this.#pullAll(key, fetch, wanted).finally(() => {
       fetch.pulling = undefined;
     });
@@ -178,7 +190,7 @@ export class Prefetch {
       try {
         result = await ensureImage(fetch.edit.after, asker, signal);
       } catch (e) {
-        if (signal.aborted || isAbort(e)) return;
+        if (signal.aborted) return;
         result = { ok: false, reason: 'ErrImagePull', message: describeError(e) };
       }
       if (signal.aborted) return;
@@ -188,7 +200,8 @@ export class Prefetch {
       }
       fetch.state = 'failed';
       fetch.told = { reason: result.reason, message: result.message };
-      this.#due.set(key, after(clock.monotonic(), Math.max(leastWaitMs, result.waitMs ?? hopelessAgainMs)));
+      const waitMs = fetch.stale ? leastWaitMs : Math.max(leastWaitMs, result.waitMs ?? hopelessAgainMs);
+      this.#due.set(key, after(clock.monotonic(), waitMs));
       judgeAgain();
       return;
     }

@@ -8,8 +8,12 @@ export interface TrialFacts {
   readonly since: Monotonic;
   readonly periodMs: number;
   readonly now: Monotonic;
-  /** It was Ready, or succeeded, at least once. */
+  /** It was Ready for long enough, or succeeded, at least once. */
   readonly good: boolean;
+  /** It is Ready now; whether that lasts is not known yet. */
+  readonly ready: boolean;
+  /** It is not meant for this node, so it is no failure that nothing of it runs here. */
+  readonly elsewhere: boolean;
   /** Somebody holds the pod: nothing changes, not even back. */
   readonly held: boolean;
   /** The last revision that was Ready; undefined: there is none. */
@@ -23,12 +27,12 @@ export type TrialStep =
   | { readonly do: 'stay' }
   | { readonly do: 'rollback'; readonly to: string };
 
-export function judgeTrial({ since, periodMs, now, good, held, wayBack }: TrialFacts): TrialStep {
-  if (good) return { do: 'end' };
+export function judgeTrial({ since, periodMs, now, good, ready, elsewhere, held, wayBack }: TrialFacts): TrialStep {
+  if (good || elsewhere) return { do: 'end' };
   const until = (since + periodMs) as Monotonic;
   // timers count whole milliseconds
   if (now + 1 <= until) return { do: 'wait', until };
-  if (held) return { do: 'hold' };
+  if (held || ready) return { do: 'hold' };
   return wayBack === undefined ? { do: 'stay' } : { do: 'rollback', to: wayBack };
 }
 

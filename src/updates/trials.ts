@@ -4,7 +4,7 @@
  * up is no winner that runs, so nobody tries it here again. Never stops or starts anything.
  */
 import type { DesiredPod } from '../api/desired.ts';
-import type { KeyText } from '../api/objects.ts';
+import type { KeyText, PodUid } from '../api/objects.ts';
 import { rollbackMs } from '../api/rollback.ts';
 import { Deadlines } from '../async/deadlines.ts';
 import { after, type Clock, type Monotonic } from '../world/clock.ts';
@@ -20,6 +20,10 @@ export interface TrialsDeps {
   /** It is what is wanted of this key: no old one that goes on while something newer waits. */
   readonly isWinner: (key: KeyText, revision: string) => boolean;
   readonly isGood: (key: KeyText, revision: string) => boolean;
+  /** It is Ready now, and not good yet; when that ends, one way or the other, it is to be looked at. */
+  readonly isReady: (key: KeyText, revision: string) => boolean;
+  /** This instance was refused since it is meant for another node. */
+  readonly isElsewhere: (uid: PodUid) => boolean;
   readonly isHeld: (key: KeyText) => boolean;
   /** What a rollback of it would go back to. */
   readonly wayBack: (key: KeyText, revision: string) => string | undefined;
@@ -74,7 +78,7 @@ export class Trials {
     }
   }
 
-  /** This revision is what is to run from now on; the same one again keeps its time. */
+  /** This revision is what is to run from now on; the same one again keeps its time, as long as it is the same instance. */
   begun(desired: DesiredPod): void {
     const { key, revision } = desired;
     const periodMs = rollbackMs(desired.pod.metadata.annotations);
@@ -85,7 +89,8 @@ export class Trials {
     const before = this.#trials.get(key);
     const earlier = before === undefined ? this.#earlier.get(key) : { ...before, revision: before.desired.revision };
     this.#earlier.delete(key);
-    const known = earlier?.revision === revision ? earlier : undefined;
+    const isSame = earlier?.revision === revision && (before === undefined || before.desired.uid === desired.uid);
+    const known = isSame ? earlier : undefined;
     const since = (known?.since ?? this.deps.clock.monotonic()) as Monotonic;
     const trial: Trial = { desired, since, periodMs, told: known?.told === true };
     this.#trials.set(key, trial);
@@ -103,6 +108,8 @@ export class Trials {
     const step = judgeTrial({
       ...{ since, periodMs, now: deps.clock.monotonic() },
       good: deps.isGood(key, revision),
+      ready: deps.isReady(key, revision),
+      elsewhere: deps.isElsewhere(desired.uid),
       held: deps.isHeld(key),
       wayBack: deps.wayBack(key, revision),
     });

@@ -4,7 +4,7 @@
  */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
-import { codeOf } from '../world/errno.ts';
+import { isMissing } from '../world/errno.ts';
 
 /** open(2): a place in the tree, neither read nor written. The same on every machine that Node runs on. */
 const O_PATH = 0o10000000;
@@ -15,8 +15,6 @@ export const pathOf = (handle: FileHandle): string => `/proc/self/fd/${handle.fd
 /** A name in the folder that is open. Names are bytes: a container may give any. */
 export const nameIn = (folder: FileHandle, name: string | Buffer): string | Buffer =>
   typeof name === 'string' ? `${pathOf(folder)}/${name}` : Buffer.concat([Buffer.from(`${pathOf(folder)}/`), name]);
-
-export const isMissing = (e: unknown): boolean => codeOf(e) === 'ENOENT';
 
 /** undefined when it is not there. */
 async function openIfThere(path: string | Buffer, flags: number): Promise<FileHandle | undefined> {

@@ -8,6 +8,7 @@ import { dirname } from 'node:path';
 import { quantityValue } from '../api/quantity.ts';
 import { podResources } from '../api/resources.ts';
 import type { EmptyDirVolumeSource, Pod } from '../api/v1.ts';
+import { codeOf } from '../world/errno.ts';
 import { openFolder, openPlace, pathOf } from './descriptor.ts';
 import type { VolumeKind, VolumePlace } from './kind.ts';
 import { emptyDirKind as folder, markerFolder, volumeFolder } from './layout.ts';
@@ -60,7 +61,7 @@ async function isThere(path: string): Promise<boolean> {
 async function makeFolder(dir: string): Promise<void> {
   await mkdir(dirname(dir), { recursive: true, mode: 0o750 });
   await mkdir(dir, { mode: 0o777 }).catch((e: unknown) => {
-    if ((e as NodeJS.ErrnoException).code !== 'EEXIST') throw e; // made before a crash
+    if (codeOf(e) !== 'EEXIST') throw e; // made before a crash
   });
   const open = await openFolder(dir);
   if (open === undefined) throw new Error(`${dir} went away while it was made`);

@@ -6,7 +6,7 @@
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Clock } from '../world/clock.ts';
-import { codeOf } from '../world/errno.ts';
+import { codeOf, isNowhere } from '../world/errno.ts';
 
 export interface HostLooksDeps {
   readonly clock: Clock;
@@ -47,7 +47,7 @@ export class HostLooks {
     const { stat: look = stat } = this.deps;
     const found = look(path).catch((e: unknown) => {
       // below a file there is nothing either
-      if (codeOf(e) === 'ENOENT' || codeOf(e) === 'ENOTDIR') return undefined;
+      if (isNowhere(e)) return undefined;
       throw new Error(`cannot be looked at (${codeOf(e)})`);
     });
     const end = found.then(

@@ -18,7 +18,6 @@ import type { Mount } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
 import { type ContainerMountsDeps, containerMounts, type MountOptions } from './containerMounts.ts';
-import { isMissing } from './descriptor.ts';
 import { EtcFiles, type NodePod } from './etcFiles.ts';
 import type { VolumeKind } from './kind.ts';
 import { kindOf, volumeKinds } from './kinds.ts';
@@ -28,6 +27,7 @@ import { removePodFolder } from './removePod.ts';
 import type { ResolvWords } from './resolv.ts';
 import { VolumeError, type VolumeFailure } from './volumeError.ts';
 import { mountedVolumes } from './volumeMounts.ts';
+import { isMissing } from '../world/errno.ts';
 
 export interface VolumeManagerDeps {
   readonly clock: Clock;

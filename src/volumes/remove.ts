@@ -4,8 +4,8 @@
  * a bind mount of the same disk is seen as well), and few descriptors are open at a time.
  */
 import { type FileHandle, opendir, readdir, rename, rmdir, unlink } from 'node:fs/promises';
-import { codeOf } from '../world/errno.ts';
-import { isMissing, mountIdOf, nameIn, openFolder, openPlace, pathOf } from './descriptor.ts';
+import { codeOf, isMissing } from '../world/errno.ts';
+import { mountIdOf, nameIn, openFolder, openPlace, pathOf } from './descriptor.ts';
 
 /** Deeper than this, a folder is moved up and its turn comes later. */
 const deepest = 40;

@@ -1,7 +1,7 @@
 /**
  * What is promised, measured in one run on this machine: a private containerd, a private mosquitto, the real bundle. Times are judged
  * only as ratios to the same CRI calls made by hand in the same run, and probing to bare node:http. Prints a table, writes bench.json.
- * `--quick`: fewer repeats. `--only WHAT` (start, one, many, quiet, probes; more than once): not the rest, and no file. `--bundle FILE`:
+ * `--quick`: fewer repeats. `--only WHAT` (start, one, many, quiet, images, probes; more than once): not the rest, and no file. `--bundle FILE`:
  * another build. `--soak MINUTES`: only probed pods, and whether the agent's memory stays flat.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -27,7 +27,7 @@ const { values: options } = parseArgs({
     json: { type: 'string' },
   },
 });
-const parts = ['start', 'one', 'many', 'quiet', 'probes'] as const;
+const parts = ['start', 'one', 'many', 'quiet', 'images', 'probes'] as const;
 const isWanted = (part: (typeof parts)[number]): boolean =>
   options.soak === undefined && (options.only.length === 0 || options.only.includes(part));
 const unknown = options.only.filter((what) => !parts.some((part) => part === what));
@@ -36,9 +36,16 @@ const soakMinutes = options.soak === undefined ? 0 : Number(options.soak);
 if (options.soak !== undefined && !(soakMinutes > 0)) throw new Error(`--soak ${options.soak}: a number of minutes`);
 // part of a run is not the record of one
 const json = options.json ?? (options.only.length === 0 && options.soak === undefined ? 'bench.json' : undefined);
+const images = { imageBytes: 10_000_000, archiveMegabytes: 200, changes: 5 };
 const settings = options.quick
-  ? { repeats: 3, rounds: 1, settleMs: 15_000, idleMs: 20_000, probes: { pods: 25, warmMs: 8_000, windowMs: 10_000, windows: 2 } }
-  : { repeats: 10, rounds: 3, settleMs: 70_000, idleMs: 60_000, probes: { pods: 100, warmMs: 20_000, windowMs: 20_000, windows: 5 } };
+  ? {
+      ...{ repeats: 3, rounds: 1, settleMs: 15_000, idleMs: 20_000, images: { ...images, updates: 3 } },
+      probes: { pods: 25, warmMs: 8_000, windowMs: 10_000, windows: 2 },
+    }
+  : {
+      ...{ repeats: 10, rounds: 3, settleMs: 70_000, idleMs: 60_000, images: { ...images, updates: 5 } },
+      probes: { pods: 100, warmMs: 20_000, windowMs: 20_000, windows: 5 },
+    };
 
 const say = (text: string): void => console.log(`bench: ${text}`);
 
@@ -93,6 +100,11 @@ try {
   if (isWanted('quiet')) {
     say(`20 quiet pods: settling for ${settings.settleMs / 1000} s, then watching for ${settings.idleMs / 1000} s`);
     await bench.quiet();
+  }
+  if (isWanted('images')) {
+    const { updates, changes, archiveMegabytes } = settings.images;
+    say(`${updates} images over a link of 2 MB/s, an archive of ${archiveMegabytes} MB, ${changes} changes of a ConfigMap`);
+    await bench.images();
   }
   const { pods, windows, windowMs } = settings.probes;
   if (isWanted('probes')) {

@@ -5,6 +5,7 @@ import type { Agent } from '../device/agent.ts';
 import type { Bed } from '../device/bed.ts';
 import { sleep } from '../device/process.ts';
 import type { Watcher } from '../device/watcher.ts';
+import { type ImageSettings, measureImages } from './images.ts';
 import { processBooks, spread, timed, wallMs } from './measure.ts';
 import { manifest, type PodShape, type RawPod, rawReplace, rawStart, rawStop } from './pods.ts';
 import { measureProbes, type ProbeSettings } from './probes.ts';
@@ -15,6 +16,7 @@ export interface BenchSettings {
   readonly rounds: number;
   readonly settleMs: number;
   readonly idleMs: number;
+  readonly images: ImageSettings;
   readonly probes: ProbeSettings;
 }
 
@@ -243,6 +245,11 @@ export class Bench {
       },
     );
     await Promise.all(names.map((n) => this.#remove(n)));
+  }
+
+  /** An update over a thin link, a large archive, a changed ConfigMap. */
+  async images(): Promise<void> {
+    this.rows.push(...(await measureImages(this.world, this.settings.images)));
   }
 
   /** Many pods with http probes each second, beside the same requests by bare node:http. */

@@ -157,6 +157,11 @@ test('anchors: a later one of the same name counts from there on; unknown and en
   assert.deepEqual(one('&k key: 1\nb: *k\n'), { key: 1, b: 'key' });
 });
 
+test('what may be a password without its quotes is not repeated', () => {
+  for (const text of ['*canary', '!!int canary', '!!bool canary', '9e9999', '!canary', '@canary', '&canary', '%canary'])
+    assert.doesNotMatch(JSON.stringify(parseDocuments(`stringData:\n  key: ${text}\n`).problems), /canary|9999/, text);
+});
+
 test('an alias bomb is refused, quickly', () => {
   let text = 'a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n';
   for (let i = 1; i < 9; i++) text += `a${i}: &a${i} [${Array.from({ length: 9 }, () => `*a${i - 1}`).join(', ')}]\n`;

@@ -175,6 +175,26 @@ test('the text of an error is the runtime\u2019s own', () => {
   for (const [raw, plain] of table) assert.equal(plainText(raw), plain);
 });
 
+test('a URL in a message lets nobody in: no name, no password, no signature', () => {
+  const table = [
+    [
+      'failed open: failed to do request: Get "http://user:canary@127.0.0.1:1/blob?sig=canary": dial tcp 127.0.0.1:1: connect: connection refused',
+      'failed open: failed to do request: Get "http://127.0.0.1:1/blob?…": dial tcp 127.0.0.1:1: connect: connection refused',
+    ],
+    [
+      'unexpected status code https://cdn.example/x?a=b&sig=canary: 403 Forbidden',
+      'unexpected status code https://cdn.example/x?…: 403 Forbidden',
+    ],
+    ['(see HTTPS://u:canary@cdn.example?x=canary).', '(see HTTPS://cdn.example?…).'],
+    ['https://r.example/v2/a/b@sha256:ab: 404', 'https://r.example/v2/a/b@sha256:ab: 404'],
+    ['is r.example/a@sha256:ab there? no', 'is r.example/a@sha256:ab there? no'],
+  ] as const;
+  for (const [raw, plain] of table) assert.equal(plainText(raw), plain);
+  const began = performance.now();
+  for (const long of ['http://', 'http://a?', 'http://a?.', 'http://a@']) plainText(long.repeat(100_000));
+  assert.ok(performance.now() - began < 5000, 'no text takes long');
+});
+
 test('after close no call goes out', async (t) => {
   const { runtime, server, fake } = rig(t);
   await server.start();

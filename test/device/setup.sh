@@ -18,8 +18,9 @@ command -v npm >/dev/null || fail "npm is not installed (Debian: apt-get install
 
 # Debian packages, only the missing ones, without their services: the test beds start their own.
 packages=(containerd runc containernetworking-plugins busybox-static iproute2 iptables mosquitto mosquitto-clients)
-# systemd for systemd-analyze and its like, nothing of it is started; a registry of a test's own
-[ "$what" = test ] && packages+=(systemd docker-registry skopeo openssl)
+# systemd for systemd-analyze and its like, nothing of it is started; a registry of our own for tests and bench
+[ "$what" = test ] && packages+=(systemd openssl)
+[ "$what" = demo ] || packages+=(docker-registry skopeo)
 if [ "$what" = test ]; then # the image of sandboxes is compiled for all three machines, and tried on them
   packages+=(zstd gcc binutils gcc-arm-linux-gnueabihf qemu-user)
   [ "$(dpkg --print-architecture)" = amd64 ] && packages+=(gcc-aarch64-linux-gnu) || packages+=(gcc-x86-64-linux-gnu)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ToldPod, V1Event } from '../../src/api/status.ts';
 import type { Agent } from './agent.ts';
+import type { Bed } from './bed.ts';
 import { sleep, until } from './process.ts';
 
 /** Seconds since boot, the same clock in every container. */
@@ -71,6 +72,13 @@ export async function podsOf(agent: Agent): Promise<readonly ToldPod[]> {
 export async function eventsOf(agent: Agent, name: string): Promise<string[]> {
   const { items } = JSON.parse((await agent.get('/events')).body) as { items: V1Event[] };
   return items.filter((e) => e.involvedObject.name === name).map((e) => `${e.reason}: ${e.message}`);
+}
+
+/** The file system of a pod's running container, seen from outside: an exec costs more than what is measured. */
+export async function rootOf(bed: Bed, pod: string): Promise<string> {
+  const found = (await bed.cri.containers()).find((c) => c.state === 'running' && c.labels['io.kubernetes.pod.name'] === pod);
+  const line = (await bed.ctr('tasks', 'ls')).split('\n').find((l) => l.startsWith(found?.id ?? 'none'));
+  return `/proc/${line?.trim().split(/\s+/)[1]}/root`;
 }
 
 export interface Glance {

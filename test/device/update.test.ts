@@ -129,6 +129,8 @@ describe('an update of a running pod', () => {
     agent.drop('back.yaml', of(1, 'first'));
     await says('back', 'Running');
     await until('it is Ready', 20_000, async () => (await sync('back'))?.reason === 'Ready');
+    // Ready counts after ten seconds
+    await delay(11_000);
     const v1 = (await sync('back'))?.desired?.revision;
     const begun = performance.now();
     agent.drop('back.yaml', of(2, 'second'));

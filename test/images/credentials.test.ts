@@ -88,6 +88,7 @@ test('all forms of docker’s config are read; what cannot be used is named with
         'g.example': {},
         'h.example': 'canary',
         '': { auth: base64('a:b') },
+        'https://name:canary@i.example': { auth: base64('a:b') },
       },
       credsStore: 'pass',
       credHelpers: { 'x.example': 'ecr-login' },
@@ -112,6 +113,7 @@ test('all forms of docker’s config are read; what cannot be used is named with
     'auths[g.example]: has neither auth, username and password, nor a token',
     'auths[h.example]: is no JSON object',
     "auths[]: is no registry's address",
+    "auths[…@i.example]: is no registry's address",
   ]);
 });
 

@@ -57,6 +57,16 @@ test('of a pod that is gone and has ended everything goes, the log folder last',
   assert.deepEqual([...house.logs.folders], []);
 });
 
+test('a container whose sandbox is gone goes too, with its logs', async () => {
+  const { house, pod } = await crashed(0);
+  house.runtime.exit(house.id('c'), 1);
+  house.runtime.sandboxes.clear();
+  house.deeds();
+  await gcOf(house).collectPod(pod.uid, 1, true);
+  assert.deepEqual(house.deeds(), ['removeContainer c#0']);
+  assert.deepEqual([...house.logs.folders], []);
+});
+
 test('what still runs is never touched, nor its sandbox, nor its logs', async () => {
   const { house, pod } = await crashed(1);
   await gcOf(house).collectPod(pod.uid, 1, true);

@@ -185,7 +185,7 @@ async function rolledBack(period = '5m'): Promise<World> {
   const world = new World();
   world.runtime.onStart(() => ({ exec: (command) => ({ exitCode: command[1] === '2' ? 1 : 0 }) }));
   const w = await running({ tag: 1, ready: true, ...rollback(period) }, world);
-  await w.advance(5);
+  await w.advance(15);
   assert.equal(told(w), 'Running Ready');
   edit(w, { tag: 2, ready: true, ...rollback(period) });
   return w;

@@ -11,7 +11,7 @@ import { MemoryStore } from '../../src/world/store.ts';
 import { FakeClock } from '../fakes/fakeClock.ts';
 import { edit, podOf } from './builders.ts';
 
-function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: FakeClock } = {}) {
+function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: FakeClock; tryAgain?: () => Promise<boolean> } = {}) {
   const clock = o.clock ?? new FakeClock();
   const [stateStore, runStore] = [o.stateStore ?? new MemoryStore(), o.runStore ?? new MemoryStore()];
   const r = {
@@ -24,6 +24,7 @@ function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: Fake
     wanted: new Map<KeyText, DesiredPod>(),
     good: new Map<KeyText, string>(),
     madeOf: true,
+    elsewhere: false,
     given: [] as string[],
     events: [] as string[],
     judged: 0,
@@ -46,6 +47,7 @@ function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: Fake
       return pod && { object: pod.pod as never, revision: pod.revision };
     },
     isGood: (key, revision) => r.good.get(key) === revision,
+    isElsewhere: () => r.elsewhere,
     wayBack: (key) => r.good.get(key),
     why: () => 'it crashes',
     giveUp: async (key, revision) => {
@@ -55,7 +57,7 @@ function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: Fake
     judgeAgain: async () => {
       r.judged++;
     },
-    tryAgain: async () => false,
+    tryAgain: o.tryAgain ?? (async () => false),
     markGood: async (key, revision) => {
       r.good.set(key, revision);
     },
@@ -160,6 +162,75 @@ test('Ready ends the trial, but not of containers that were made of another defi
     await clock.advance(100_000);
     assert.equal(r.given.length, madeOf ? 0 : 1);
   }
+});
+
+test('Ready for a moment is not Ready: it counts after ten seconds without a break, and a break at the end of its time ends it', async () => {
+  const { r, updates, clock } = rig();
+  const pod = onTrial('i:2');
+  r.wanted.set(pod.key, pod);
+  r.good.set(pod.key, 'v1');
+  updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  for (let s = 0; s < 54; s += 6) {
+    updates.seen(pod, ready);
+    await clock.advance(5_000);
+    updates.seen(pod, { ...ready, conditions: [] });
+    await clock.advance(1_000);
+  }
+  updates.seen(pod, ready);
+  await clock.advance(8_000);
+  assert.deepEqual(r.given, [], 'its time is over, and it is Ready');
+  updates.seen(pod, { ...ready, conditions: [] });
+  assert.equal(r.given.length, 1);
+});
+
+test('what succeeds is good at once; Ready at the end of its time may still become it', async () => {
+  const { r, updates, clock } = rig();
+  const pod = onTrial('i:2');
+  r.wanted.set(pod.key, pod);
+  updates.seen(pod, { phase: 'Succeeded' } as PodStatus);
+  assert.equal(r.good.get(pod.key), pod.revision);
+  r.good.set(pod.key, 'v1');
+  updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  await clock.advance(55_000);
+  updates.seen(pod, ready);
+  await clock.advance(20_000);
+  assert.deepEqual([r.given, r.good.get(pod.key)], [[], pod.revision]);
+});
+
+test('a revision that is meant for another node is no failure: it is on trial no more, until a new instance of it begins', async () => {
+  const { r, updates, clock, runStore } = rig();
+  const pod = onTrial('i:2');
+  r.wanted.set(pod.key, pod);
+  r.good.set(pod.key, 'v1');
+  r.elsewhere = true;
+  updates.carriedOut({ op: 'ADD', pods: [pod] });
+  await clock.advance(50_000);
+  r.elsewhere = false;
+  updates.carriedOut({ op: 'ADD', pods: [{ ...pod, uid: 'u9' as never }] });
+  await clock.advance(50_000);
+  assert.deepEqual(r.given, []);
+  r.elsewhere = true;
+  await clock.advance(20_000);
+  assert.deepEqual([r.given, await runStore.list('trials/')], [[], []]);
+});
+
+test('a release that cannot store one thing lets the edits go on all the same', async () => {
+  const { r, updates } = rig({ tryAgain: async () => Promise.reject(new Error('no space left')) });
+  const { key } = web('i:1');
+  await updates.hold(key);
+  const judged = r.judged;
+  await assert.rejects(updates.release(key), /no space left/);
+  assert.equal(r.judged, judged + 1);
+});
+
+test('nothing is timed when nothing is on trial, waits or has become Ready', async () => {
+  const { r, updates, clock } = rig();
+  const pod = web('i:1');
+  updates.carriedOut({ op: 'ADD', pods: [pod] });
+  updates.seen(pod, ready);
+  await clock.advance(10_000);
+  updates.seen(pod, ready);
+  assert.deepEqual([r.good.get(pod.key), clock.sleeping], [pod.revision, 0]);
 });
 
 test('a rollback that cannot be stored is tried again', async () => {
