@@ -5,7 +5,7 @@
 import type { Admission } from './admission/manager.ts';
 import type { DesiredPod } from './api/desired.ts';
 import { keyText, type PodUid } from './api/objects.ts';
-import { usersOf } from './api/references.ts';
+import { type ObjectLookup, usersOf } from './api/references.ts';
 import type { PodStatus } from './api/status.ts';
 import { Mailbox } from './async/mailbox.ts';
 import type { Config } from './config/manager.ts';
@@ -24,7 +24,6 @@ import { TellSide } from './kubeletTelling.ts';
 import { buildConfig, buildUpdates, type UpdateParts } from './kubeletUpdates.ts';
 import { Upkeep } from './kubeletUpkeep.ts';
 import { type KubeletSettings, type KubeletWorld, ownedBy } from './kubeletWorld.ts';
-import type { ObjectLookup } from './kuberuntime/envObjects.ts';
 import type { LoggedContainer } from './kuberuntime/logFolder.ts';
 import { RuntimeState } from './node/runtimeState.ts';
 import type { Pleg } from './pleg/pleg.ts';

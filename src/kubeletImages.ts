@@ -3,16 +3,16 @@
  */
 import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
+import { podImages } from './api/podImages.ts';
+import type { ObjectLookup } from './api/references.ts';
 import { Backoff } from './async/backoff.ts';
 import type { Config } from './config/manager.ts';
 import { ImageGc } from './images/gc.ts';
 import { ImageManager } from './images/manager.ts';
-import { podImages } from './images/podImages.ts';
 import { Reach } from './images/reach.ts';
 import { ImageRepair } from './images/repair.ts';
 import type { Instances } from './instances.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
-import type { ObjectLookup } from './kuberuntime/envObjects.ts';
 import type { PodRef } from './kuberuntime/names.ts';
 import type { EventRecorder } from './status/events.ts';
 

@@ -6,6 +6,7 @@ import { parseCrashBackoff } from './api/crashBackoff.ts';
 import type { DesiredPod } from './api/desired.ts';
 import { hashIn, hashScheme, newestScheme } from './api/hash.ts';
 import type { PodUid } from './api/objects.ts';
+import type { ObjectLookup } from './api/references.ts';
 import type { CgroupDriver } from './api/resources.ts';
 import { orAbort } from './async/abort.ts';
 import { Backoff } from './async/backoff.ts';
@@ -15,7 +16,6 @@ import { annotations, type ContainerId, type RuntimePodStatus } from './containe
 import type { ImageSide } from './kubeletImages.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { Adoption } from './kuberuntime/adopt.ts';
-import type { ObjectLookup } from './kuberuntime/envObjects.ts';
 import { ContainerGc } from './kuberuntime/gc.ts';
 import { KubeRuntime, type PodSyncResult } from './kuberuntime/manager.ts';
 import { type PodRef, uidOfBackoffKey } from './kuberuntime/names.ts';

@@ -8,6 +8,7 @@
  * is told apart from a change. Scheme "1" of the text is a contract with every later release.
  */
 import { createHash, createHmac } from 'node:crypto';
+import { cleanFilePath } from './filePaths.ts';
 import type { ObjectReference } from './references.ts';
 import type { ConfigMap, Container, KeyToPath, Pod, Secret, VolumeMount } from './v1.ts';
 
@@ -92,19 +93,13 @@ function fromVolume(
   mounts: readonly VolumeMount[],
 ): Part {
   const { items = [], optional } = source ?? {};
-  const paths = mounts.map((m) => (m.subPathExpr ? '' : plainPath(m.subPath ?? '')));
+  const paths = mounts.map((m) => (m.subPathExpr ? '' : cleanFilePath(m.subPath ?? '')));
   const shows = (path: string): boolean => paths.some((p) => p === '' || p === path || path.startsWith(`${p}/`));
   const required: Part = { required: optional !== true, requiredKeys: optional === true ? [] : items.map((i) => i.key) };
-  if (items.length > 0) return { ...required, keys: items.filter((i) => shows(plainPath(i.path))).map((i) => i.key) };
+  if (items.length > 0) return { ...required, keys: items.filter((i) => shows(cleanFilePath(i.path))).map((i) => i.key) };
   // without items a key is the name of its file
   return paths.includes('') ? { ...required, what: 'all' } : { ...required, keys: paths };
 }
-
-const plainPath = (path: string): string =>
-  path
-    .split('/')
-    .filter((part) => part !== '' && part !== '.')
-    .join('/');
 
 /** Whether what the container cannot do without is there. */
 export function isUsable(use: ObjectUse, object: ConfigMap | Secret | undefined): boolean {

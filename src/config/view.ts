@@ -1,6 +1,7 @@
 // pure
 /** What config/ knows of every object and file, in the words that status/ and operations/ tell. Secrets' contents are not in it. */
 import type { KeyText, Kind, PodUid, Problem, Source } from '../api/objects.ts';
+import { podImages } from '../api/podImages.ts';
 import type { DecodedFile } from './decode.ts';
 import { type Entry, fileOf, fileSource, winnerOf } from './merge.ts';
 
@@ -104,10 +105,7 @@ export function knownImages(entries: Iterable<Entry>): ReadonlySet<string> {
   const images = new Set<string>();
   for (const entry of entries) {
     for (const candidate of [winnerOf(entry), entry.running, entry.good]) {
-      if (candidate?.object.kind !== 'Pod') continue;
-      const { initContainers = [], containers, volumes = [] } = candidate.object.spec;
-      for (const { image } of [...initContainers, ...containers]) images.add(image);
-      for (const { image } of volumes) if (image?.reference !== undefined) images.add(image.reference);
+      if (candidate?.object.kind === 'Pod') for (const image of podImages(candidate.object)) images.add(image);
     }
   }
   return images;

@@ -11,3 +11,10 @@ export type EnsureResult =
     }
   /** Kubernetes' waiting reason and the text for people; milliseconds until trying again makes sense, when known. */
   | { readonly ok: false; readonly reason: string; readonly message: string; readonly waitMs?: number };
+
+/** A container whose image may be older than its registry's, and why. */
+export interface StaleImage {
+  readonly container: string;
+  readonly image: string;
+  readonly why: string;
+}

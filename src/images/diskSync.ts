@@ -7,9 +7,10 @@
  * Never rejects: a disk that cannot be asked is no reason not to run.
  */
 import { spawn } from 'node:child_process';
-import type { ImageService, PullOptions } from '../container/runtime.ts';
+import type { ImageService } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
+import { withPull } from './withPull.ts';
 
 export interface DiskSyncDeps {
   readonly clock: Clock;
@@ -72,18 +73,12 @@ export class DiskSync {
 
 /** The same images, where a pull that fetched something ends when that is on the disk. */
 export function pullsToDisk(images: ImageService, disk: Pick<DiskSync, 'sync'>): ImageService {
-  return {
-    listImages: () => images.listImages(),
-    imageStatus: (image) => images.imageStatus(image),
-    removeImage: (image) => images.removeImage(image),
-    imageFilesystems: () => images.imageFilesystems(),
-    pullImage: async (image: string, o?: PullOptions) => {
-      const before = await images.imageStatus(image).catch(() => undefined); // the pull itself will tell what is wrong
-      const id = await images.pullImage(image, o);
-      if (before?.id !== id) await disk.sync();
-      return id;
-    },
-  };
+  return withPull(images, async (image, o) => {
+    const before = await images.imageStatus(image).catch(() => undefined); // the pull itself will tell what is wrong
+    const id = await images.pullImage(image, o);
+    if (before?.id !== id) await disk.sync();
+    return id;
+  });
 }
 
 /** coreutils' and busybox' `sync -f`: only the file system that this path is on. Rejects with what it said. */

@@ -40,6 +40,9 @@ export interface ImportOptions {
   readonly refuse?: (s: Stats) => string | undefined;
 }
 
+/** open(2): a place in the tree, neither read nor written. The same on every machine that Node runs on. */
+const O_PATH = 0o10000000;
+
 /** CRI hears of an image that came past it a moment later. */
 const knownAfterMs = [50, 100, 200, 400, 800, 1600];
 
@@ -54,14 +57,16 @@ export class Importer {
     return this.#queue.run(async () => {
       const shown = harmless(basename(path));
       const failed = (why: string): ImportResult => ({ ok: false, message: `${shown}: ${why}` });
+      let place: FileHandle | undefined;
       let file: FileHandle | undefined;
       try {
-        // NONBLOCK: a FIFO is not waited for
-        file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-        const stats = await file.stat();
+        // looked at before it is opened: to open a FIFO lets its writer go on, and a device may act (a watchdog begins to count)
+        place = await open(path, O_PATH);
+        const stats = await place.stat();
         const refused = stats.isFile() ? o.refuse?.(stats) : 'it is not a regular file';
         if (refused !== undefined) return failed(refused);
         if (stats.size === 0) return failed('it is empty');
+        file = await open(`/proc/self/fd/${place.fd}`, constants.O_RDONLY | constants.O_NONBLOCK);
         const result = await this.#import(file, stats.size, signal);
         return result.ok ? result : failed(result.message);
       } catch (e) {
@@ -69,6 +74,7 @@ export class Importer {
         return failed(describeError(e));
       } finally {
         await file?.close();
+        await place?.close();
       }
     }, signal);
   }

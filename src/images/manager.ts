@@ -11,7 +11,7 @@ import type { PodUid } from '../api/objects.ts';
 import type { Container, PullPolicy } from '../api/v1.ts';
 import { isAbort, orAbort } from '../async/abort.ts';
 import type { Backoff } from '../async/backoff.ts';
-import type { EnsureResult } from '../container/ensureResult.ts';
+import type { EnsureResult, StaleImage } from '../container/ensureResult.ts';
 import { goDuration } from '../container/goDuration.ts';
 import type { ContentStore, ImageInfo, ImageService } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
@@ -23,7 +23,7 @@ import { type CredentialDeps, fingerprint, nodeCredentials, podCredentials } fro
 import { hasNoPlatform, isUnreachable } from './pullErrors.ts';
 import { type PullOutcome, Pulls, registryKey, type Waiter } from './pulls.ts';
 import { parseReference } from './reference.ts';
-import { type RefreshResult, type StaleImage, StaleImages } from './stale.ts';
+import { type RefreshResult, StaleImages } from './stale.ts';
 
 export interface ImageManagerDeps extends CredentialDeps {
   readonly clock: Clock;

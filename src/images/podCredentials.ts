@@ -1,7 +1,7 @@
 /** What a registry is shown for one image of one pod: its own pull secrets, then the node's credentials. Tells what is wrong with a secret. */
 import { createHash } from 'node:crypto';
 import type { DesiredPod } from '../api/desired.ts';
-import type { ApiObject, Source } from '../api/objects.ts';
+import type { ObjectLookup } from '../api/references.ts';
 import { type Credential, matching, readPullSecret } from './credentials.ts';
 import type { CredentialProblem } from './credentialsFolder.ts';
 
@@ -9,7 +9,7 @@ export interface CredentialDeps {
   /** The node's own credentials. Left out: none. */
   readonly credentials?: { all(): Promise<readonly Credential[]>; problems(): readonly CredentialProblem[] };
   /** Secrets, as a pod of that source sees them. Left out: there are none. */
-  readonly objects?: (kind: 'Secret', namespace: string, name: string, source: Source) => ApiObject | undefined;
+  readonly objects?: ObjectLookup;
   readonly event: (pod: DesiredPod, container: string | undefined, type: 'Normal' | 'Warning', reason: string, message: string) => void;
 }
 

@@ -7,6 +7,7 @@ import type { Clock, Monotonic } from '../world/clock.ts';
 import { describeError } from '../world/log.ts';
 import { isOfRegistry } from './pullErrors.ts';
 import { parseReference } from './reference.ts';
+import { withPull } from './withPull.ts';
 
 /** Pods that wait for an image ask again within 5 minutes: what is older than this says nothing about now. */
 const holdsMs = 30 * 60_000;
@@ -19,13 +20,7 @@ export class Reach {
 
   /** The same service, whose pulls are remembered. */
   watching(images: ImageService): ImageService {
-    return {
-      listImages: () => images.listImages(),
-      imageStatus: (image) => images.imageStatus(image),
-      removeImage: (image) => images.removeImage(image),
-      imageFilesystems: () => images.imageFilesystems(),
-      pullImage: (image, o) => this.#pull(images, image, o),
-    };
+    return withPull(images, (image, o) => this.#pull(images, image, o));
   }
 
   /** A registry did not answer when it was asked last, in the last half hour. */

@@ -8,15 +8,9 @@ import type { PodUid } from '../api/objects.ts';
 import type { Container } from '../api/v1.ts';
 import { isAbort } from '../async/abort.ts';
 import { Deadlines } from '../async/deadlines.ts';
+import type { StaleImage } from '../container/ensureResult.ts';
 import { after, type Clock } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
-
-/** Why a container's image may be older than its registry's. */
-export interface StaleImage {
-  readonly container: string;
-  readonly image: string;
-  readonly why: string;
-}
 
 /** What a try came to: the image that is here now, or how long to leave it alone. */
 export type RefreshResult = { readonly ok: true; readonly imageId: string } | { readonly ok: false; readonly waitMs: number };

@@ -2,6 +2,7 @@
 /** What the runtime manager asks of the world and of other rooms. */
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
+import type { ObjectLookup } from '../api/references.ts';
 import type { CgroupDriver } from '../api/resources.ts';
 import type { Container, EphemeralContainer, ImageVolumeSource } from '../api/v1.ts';
 import type { Backoff } from '../async/backoff.ts';
@@ -13,7 +14,6 @@ import type { ContainerId, ContainerStatus, RuntimePodStatus } from '../containe
 import type { Clock, Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Dns } from './dns.ts';
-import type { ObjectLookup } from './envObjects.ts';
 import type { LogFolders } from './logs.ts';
 import type { PodRef } from './names.ts';
 import type { RestartOnChange } from './restartOnChange.ts';

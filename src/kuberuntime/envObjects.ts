@@ -10,8 +10,6 @@ import { environmentReferences, type ObjectLookup, volumeReferences } from '../a
 import type { ConfigMap, Container, EnvFromSource, EnvVarSource, Secret } from '../api/v1.ts';
 import type { RuntimePodStatus } from '../container/words.ts';
 
-export type { ObjectLookup } from '../api/references.ts';
-
 /** By name: those of the pod's namespace that exist now. */
 export interface EnvironmentSources {
   readonly configMaps: ReadonlyMap<string, ConfigMap>;

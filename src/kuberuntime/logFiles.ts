@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Clock } from '../world/clock.ts';
-import { codeOf } from '../world/errno.ts';
+import { isNowhere } from '../world/errno.ts';
 import type { LogFileSeen } from './logPlan.ts';
 
 const blockBytes = 64 << 10;

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { isAbort } from '../async/abort.ts';
 import type { Clock } from '../world/clock.ts';
-import { codeOf } from '../world/errno.ts';
+import { codeOf, isMissing } from '../world/errno.ts';
 import { describeError, type Log } from '../world/log.ts';
 import { packLog } from './logFiles.ts';
 

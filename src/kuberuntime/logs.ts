@@ -4,6 +4,7 @@
  */
 import { access, chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isMissing } from '../world/errno.ts';
 import { type PodRef, podLogFolder, uidOfLogFolder } from './names.ts';
 
 /** In a pod's log folder: podsched made it, so podsched may remove it when nothing else tells whose it was. */

@@ -2,8 +2,9 @@
  * Secrets as they were: a container has the values it was started with, and may tell them long after its Secret was changed or removed. Owns
  * the last few versions of each Secret that was looked up. For hiding values only: no environment is made of what this gives.
  */
+
+import type { ObjectLookup } from '../api/references.ts';
 import type { Secret } from '../api/v1.ts';
-import type { ObjectLookup } from './envObjects.ts';
 
 /** Versions of one Secret. */
 const mostKept = 5;

@@ -39,7 +39,9 @@ export async function fixSandboxImage(path: string, image: string, containerd = 
   const tried = `${file}.podsched-new`;
   await mkdir(dirname(file), { recursive: true });
   try {
-    const handle = await open(tried, 'w', 0o644);
+    // passwords of registries may stand in it: nobody else reads it before it has the mode that the file has
+    await rm(tried, { force: true });
+    const handle = await open(tried, 'wx', 0o600);
     try {
       await handle.writeFile(edit.text);
       await handle.sync();
@@ -49,6 +51,7 @@ export async function fixSandboxImage(path: string, image: string, containerd = 
     const complaint = await complaintOf(containerd, tried);
     if (complaint !== undefined) return refused(`containerd does not take the file with it: ${complaint}`);
     if (text === undefined) {
+      await chmod(tried, 0o644);
       await rename(tried, file);
       return { done: 'changed', file };
     }

@@ -2,7 +2,8 @@
  * The local API: HTTP on a Unix socket, for the commands on this machine and for whoever may open the socket. TCP never.
  *
  * Owns: the socket file. Binding it is what makes this process the agent of its run folder, so it comes before everything else.
- * Never: changes anything but by /debug and /images/…; every answer is what the view says at that moment. While there is no view yet it answers 503.
+ * Never: changes anything but by /debug, /hold, /release and /images/…; every answer is what the view says at that moment. While there is no
+ * view yet it answers 503.
  * Mirrors the kubelet's read paths (/healthz, /pods, /configz) in name and shape.
  */
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';

@@ -6,6 +6,7 @@
 import { isSidecar } from '../api/resources.ts';
 import type { PodCondition, PodPhase, V1ContainerStatus } from '../api/status.ts';
 import type { PodSpec } from '../api/v1.ts';
+import type { StaleImage } from '../container/ensureResult.ts';
 import type { RuntimePodStatus } from '../container/words.ts';
 
 type Untimed = Omit<PodCondition, 'lastTransitionTime'>;
@@ -91,13 +92,6 @@ function containersReadyCondition(spec: PodSpec, statuses: readonly V1ContainerS
   if (phase === 'Failed') return { type, status: 'False', reason: 'PodFailed' };
   const message = nameThem(unknown, 'unready', unready);
   return message === '' ? { type, status: 'True' } : { type, status: 'False', reason: 'ContainersNotReady', message };
-}
-
-/** A container whose image may be older than its registry's, and why. */
-export interface StaleImage {
-  readonly container: string;
-  readonly image: string;
-  readonly why: string;
 }
 
 export interface ConditionInputs {

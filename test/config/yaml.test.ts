@@ -152,7 +152,7 @@ test('merge keys: the own key wins wherever it stands, of several maps the earli
 
 test('anchors: a later one of the same name counts from there on; unknown and endless ones are refused', () => {
   assert.deepEqual(one('a: &x 1\nb: *x\nc: &x 2\nd: *x\n'), { a: 1, b: 1, c: 2, d: 2 });
-  assert.match(refused('a: *x\nb: &x 1\n').got, /\*x/);
+  assert.equal(refused('a: *x\nb: &x 1\n').got, 'an alias that has none');
   assert.match(refused('a: &x [*x]\n').got, /contains itself/);
   assert.deepEqual(one('&k key: 1\nb: *k\n'), { key: 1, b: 'key' });
 });

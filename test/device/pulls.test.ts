@@ -23,7 +23,9 @@ import { container, manifest, pod } from './manifest.ts';
 import { sleep, until } from './process.ts';
 import { eventsOf, podsOf, statusOf } from './story.ts';
 
-const stallMs = 4000;
+const stallMs = 3000;
+/** The first step of the manager's back-off; the agent's is 10 s. */
+const backoffMs = 1500;
 const dockerConfig = (host: string) => JSON.stringify({ auths: { [host]: { username: registryUser, password: registryPassword } } });
 const foreign = process.arch === 'x64' ? 'arm64' : 'amd64';
 const own = process.arch === 'x64' ? 'amd64' : process.arch;
@@ -38,7 +40,7 @@ after(async () => {
   await Promise.all([plain?.stop(), closed?.stop(), bed?.stop()]);
 });
 
-describe('the image manager on a real runtime', () => {
+function managerStories(): void {
   const lines: string[] = [];
   const line = (nouns: object, sentence: string) => void lines.push(`${sentence} ${JSON.stringify(nouns)}`);
   const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log };
@@ -58,7 +60,7 @@ describe('the image manager on a real runtime', () => {
       log,
       images: runtime.images,
       content: runtime.images,
-      backoff: new Backoff(systemClock, () => ({ firstMs: 3000, maxMs: 300_000 })),
+      backoff: new Backoff(systemClock, () => ({ firstMs: backoffMs, maxMs: 300_000 })),
       serializePulls: true,
       pullStallMs: stallMs,
       credentials: new CredentialsFolder({ log, dir: join(folder, 'credentials.d') }),
@@ -144,7 +146,7 @@ describe('the image manager on a real runtime', () => {
     plain.setFault(tooManyRequests());
     plain.forgetRequests();
     const all = () => Promise.all(images.map((image) => ensure(image)));
-    for (let slot = 1; slot <= 3; slot++) {
+    for (let slot = 1; slot <= 2; slot++) {
       const results = await all();
       const reasons = results.map((r) => (r.ok ? 'ok' : r.reason)).sort();
       assert.deepEqual(reasons, ['ErrImagePull', ...Array(7).fill('ImagePullBackOff')]);
@@ -168,7 +170,7 @@ describe('the image manager on a real runtime', () => {
     await plain.setGone(true);
     assert.match(failed(await ensure(image)), /^ErrImagePull: .*connection refused/);
     await plain.setGone(false);
-    await sleep(3100);
+    await sleep(backoffMs + 100);
     plain.setFault({ does: 'breaksOff', afterBytes: 150_000, on: 'blob' });
     const result = await ensure(image);
     assert.ok(result.ok, failed(result));
@@ -185,20 +187,18 @@ describe('the image manager on a real runtime', () => {
     }
   });
 
-  test('a registry that takes the connection and says nothing: ended as stalled; with the image here it is used after ten seconds', async () => {
+  test('a registry that takes the connection and says nothing: ended as stalled; with the image here that one is used', async () => {
     const hanging = await startImageRegistry();
     try {
       const image = await hanging.push(undefined, { name: 'hang/app:1' });
       assert.ok((await ensure(image)).ok);
       hanging.setFault({ does: 'hangs' });
-      assert.match(failed(await ensure(`${hanging.host}/hang/other:1`)), /^ErrImagePull: pull stalled: 0 bytes in [4-9]s$/);
+      assert.match(failed(await ensure(`${hanging.host}/hang/other:1`)), /^ErrImagePull: pull stalled: 0 bytes in \d+s$/);
       await until('the proxy to see the client go', 5000, () => hanging.requests.every((r) => r.over));
-      await sleep(3100);
-      const began = performance.now();
+      await sleep(backoffMs + 100);
       const stale = await ensure(image, { policy: 'Always' });
       assert.ok(stale.ok, failed(stale));
       assert.match(stale.stale ?? '', /stalled|no answer/);
-      assert.ok(performance.now() - began < 11_000);
       assert.ok(events.some((e) => e.startsWith('c Warning ImageStale: ')));
     } finally {
       await hanging.stop();
@@ -216,7 +216,7 @@ describe('the image manager on a real runtime', () => {
 
   test('who leaves ends its pull: the registry sees the connection close', async () => {
     const image = await plain.push(undefined, { name: 'left/app:1', extraBytes: 3_000_000 });
-    plain.setFault({ does: 'slow', bytesPerSecond: 200_000, on: 'blob' });
+    plain.setFault({ does: 'slow', bytesPerSecond: 300_000, on: 'blob' });
     plain.forgetRequests();
     const [one, two] = [new AbortController(), new AbortController()];
     const pulls = [ensure(image, { signal: one.signal }), ensure(image, { signal: two.signal })];
@@ -248,18 +248,19 @@ describe('the image manager on a real runtime', () => {
     assert.ok(result.ok && result.image.tags.includes(image));
     assert.equal((await manager.pullNow(`${image}0`, signal)).ok, false);
   });
-});
+}
 
-describe('the agent', () => {
+function agentStories(): void {
   let agent: Agent;
   let shy: ImageRegistry;
+  let busy: ImageRegistry;
   before(async () => {
-    shy = await startImageRegistry();
+    [shy, busy] = await Promise.all([startImageRegistry(), startImageRegistry()]);
     agent = await startAgent(bed, { nodeName: 'pulls' });
   });
   after(async () => {
     await agent?.remove();
-    await shy?.stop();
+    await Promise.all([shy?.stop(), busy?.stop()]);
   });
 
   const drop = (name: string, image: string, more: object = {}, spec: object = {}) =>
@@ -285,66 +286,71 @@ describe('the agent', () => {
   const stale = async (name: string) =>
     ((await told(name))?.status.conditions ?? []).find((c) => c.type === 'podsched.dev/ImageStale')?.message;
 
-  test('pods with a private image start when their credentials come, by file or by Secret; no password is told anywhere', async () => {
-    const [byFile, bySecret] = await Promise.all([
-      closed.push(undefined, { name: 'agent/file:1' }),
-      closed.push(undefined, { name: 'agent/secret:1' }),
-    ]);
-    drop('by-secret', bySecret, {}, { imagePullSecrets: [{ name: 'regcred' }] });
-    await waits('by-secret', /ErrImagePull|ImagePullBackOff/);
-    assert.ok((await eventsOf(agent, 'by-secret')).some((e) => e.includes('Unable to retrieve some image pull secrets (regcred)')));
-    const secret = {
-      ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'regcred' }, type: 'kubernetes.io/dockerconfigjson' },
-      stringData: { '.dockerconfigjson': dockerConfig(closed.host) },
-    };
-    agent.drop('regcred.yaml', JSON.stringify(secret));
-    await runs('by-secret');
-    drop('by-file', byFile);
-    await waits('by-file', /ErrImagePull|ImagePullBackOff/);
-    mkdirSync(join(agent.manifests, 'credentials.d'), { mode: 0o700 });
-    writeFileSync(join(agent.manifests, 'credentials.d/lab.json'), dockerConfig(closed.host), { mode: 0o600 });
-    await runs('by-file');
-    const said = [agent.log(), (await agent.get('/pods')).body, (await agent.get('/events')).body].join('\n');
-    assert.ok(!said.includes(registryPassword));
-    for (const name of ['by-secret', 'by-file']) agent.removeManifest(`${name}.yaml`);
-  });
-
-  test('F2: registry gone: an Always pod runs the image that is here and says so; back: refreshed, and nothing restarts', async () => {
-    const image = await shy.push(undefined, { name: 'shy/app:latest' });
-    drop('first', image, { imagePullPolicy: 'Always' });
-    await runs('first');
-    await shy.setGone(true);
-    drop('second', image, { imagePullPolicy: 'Always' });
-    await runs('second', 15_000);
-    await until('ImageStale to be told', 5000, async () => (await stale('second')) !== undefined, 100);
-    assert.match((await stale('second')) ?? '', /connection refused/);
-    const id = statusOf(await told('second'), 'main')?.containerID;
-    await shy.push(busybox2, { name: 'shy/app:latest' });
-    await shy.setGone(false);
-    await until('ImageStale to go', 60_000, async () => (await stale('second')) === undefined, 200);
-    assert.ok((await eventsOf(agent, 'second')).some((e) => e.startsWith('ImageRefreshed: ') && e.includes('has come from its registry')));
-    const after = statusOf(await told('second'), 'main');
-    assert.deepEqual([after?.containerID, after?.restartCount], [id, 0]);
-    for (const name of ['first', 'second']) agent.removeManifest(`${name}.yaml`);
-  });
-
-  test('eight pods on a registry answering 429: one pull in each back-off slot in all, and all run when it is over', async () => {
-    const names = Array.from({ length: 8 }, (_, i) => `busy-${i}`);
-    const images = await Promise.all(names.map((name) => shy.push(undefined, { name: `shy/${name}:1` })));
-    shy.setFault(tooManyRequests());
-    shy.forgetRequests();
-    names.forEach((name, i) => {
-      drop(name, images[i] ?? '');
+  describe('of three registries', { concurrency: true }, () => {
+    test('pods with a private image start when their credentials come, by file or by Secret; no password is told anywhere', async () => {
+      const [byFile, bySecret] = await Promise.all([
+        closed.push(undefined, { name: 'agent/file:1' }),
+        closed.push(undefined, { name: 'agent/secret:1' }),
+      ]);
+      drop('by-secret', bySecret, {}, { imagePullSecrets: [{ name: 'regcred' }] });
+      await waits('by-secret', /ErrImagePull|ImagePullBackOff/);
+      assert.ok((await eventsOf(agent, 'by-secret')).some((e) => e.includes('Unable to retrieve some image pull secrets (regcred)')));
+      const secret = {
+        ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'regcred' }, type: 'kubernetes.io/dockerconfigjson' },
+        stringData: { '.dockerconfigjson': dockerConfig(closed.host) },
+      };
+      agent.drop('regcred.yaml', JSON.stringify(secret));
+      await runs('by-secret');
+      drop('by-file', byFile);
+      await waits('by-file', /ErrImagePull|ImagePullBackOff/);
+      mkdirSync(join(agent.manifests, 'credentials.d'), { mode: 0o700 });
+      writeFileSync(join(agent.manifests, 'credentials.d/lab.json'), dockerConfig(closed.host), { mode: 0o600 });
+      await runs('by-file');
+      const said = [agent.log(), (await agent.get('/pods')).body, (await agent.get('/events')).body].join('\n');
+      assert.ok(!said.includes(registryPassword));
+      for (const name of ['by-secret', 'by-file']) agent.removeManifest(`${name}.yaml`);
     });
-    for (const name of names) await waits(name, /^(ErrImagePull|ImagePullBackOff): .*429/);
-    await sleep(35_000);
-    // at 0, 10 and 30 s: the requests of one pull lie close together
-    const slots = shy.requests.filter((r, i) => r.at - (shy.requests[i - 1]?.at ?? Number.NEGATIVE_INFINITY) > 3000).length;
-    assert.ok(slots >= 2 && slots <= 4, `${slots} slots`);
-    assert.ok(shy.requests.length <= slots * 6, `${shy.requests.length} requests in ${slots} slots`);
-    shy.setFault(undefined);
-    for (const name of names) await runs(name, 90_000);
-    for (const name of names) agent.removeManifest(`${name}.yaml`);
+
+    test('F2: registry gone: an Always pod runs the image that is here and says so; back: refreshed, and nothing restarts', async () => {
+      const image = await shy.push(undefined, { name: 'shy/app:latest' });
+      drop('first', image, { imagePullPolicy: 'Always' });
+      await runs('first');
+      await shy.setGone(true);
+      drop('second', image, { imagePullPolicy: 'Always' });
+      await runs('second', 15_000);
+      await until('ImageStale to be told', 5000, async () => (await stale('second')) !== undefined, 100);
+      assert.match((await stale('second')) ?? '', /connection refused/);
+      const id = statusOf(await told('second'), 'main')?.containerID;
+      await shy.push(busybox2, { name: 'shy/app:latest' });
+      await shy.setGone(false);
+      await until('ImageStale to go', 60_000, async () => (await stale('second')) === undefined, 200);
+      assert.ok(
+        (await eventsOf(agent, 'second')).some((e) => e.startsWith('ImageRefreshed: ') && e.includes('has come from its registry')),
+      );
+      const after = statusOf(await told('second'), 'main');
+      assert.deepEqual([after?.containerID, after?.restartCount], [id, 0]);
+      for (const name of ['first', 'second']) agent.removeManifest(`${name}.yaml`);
+    });
+
+    test('eight pods on a registry answering 429: one pull in each back-off slot in all, and all run when it is over', async () => {
+      const names = Array.from({ length: 8 }, (_, i) => `busy-${i}`);
+      const images = await Promise.all(names.map((name) => busy.push(undefined, { name: `busy/${name}:1` })));
+      busy.setFault(tooManyRequests());
+      busy.forgetRequests();
+      names.forEach((name, i) => {
+        drop(name, images[i] ?? '');
+      });
+      for (const name of names) await waits(name, /^(ErrImagePull|ImagePullBackOff): .*429/);
+      // at 0 and 10 s, and again at 30 s: the requests of one pull lie close together
+      const slots = () => busy.requests.filter((r, i) => r.at - (busy.requests[i - 1]?.at ?? Number.NEGATIVE_INFINITY) > 3000).length;
+      await until('the second slot', 40_000, () => slots() === 2);
+      await sleep(5000);
+      assert.equal(slots(), 2);
+      assert.ok(busy.requests.length <= 2 * 6, `${busy.requests.length} requests in two slots`);
+      busy.setFault(undefined);
+      for (const name of names) await runs(name, 90_000);
+      for (const name of names) agent.removeManifest(`${name}.yaml`);
+    });
   });
 
   test('a removed pod ends its pull, and an edited one begins another', async () => {
@@ -369,4 +375,10 @@ describe('the agent', () => {
     shy.setFault(undefined);
     agent.removeManifest('slow.yaml');
   });
+}
+
+// most of it is waiting for back-offs and stalls: side by side
+describe('pulling', { concurrency: true }, () => {
+  describe('the image manager on a real runtime', { concurrency: 1 }, managerStories);
+  describe('the agent', { concurrency: 1 }, agentStories);
 });

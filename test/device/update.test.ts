@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { SyncStatus } from '../../src/api/payloads.ts';
 import { type Agent, startAgent } from './agent.ts';
+import { beating, gap, longestSilence } from './beats.ts';
 import { type Bed, startBed } from './bed.ts';
 import { type ImageRegistry, startImageRegistry } from './imageRegistry.ts';
 import { busybox2 } from './images.ts';
 import { type Fields, manifest, pod } from './manifest.ts';
 import { sleep, until } from './process.ts';
-import { type Diary, eventsOf, note, startDiary } from './story.ts';
+import { type Diary, eventsOf, startDiary, uptime } from './story.ts';
 
 const graceSeconds = 2;
 const linkBytesPerSecond = 2_000_000;
@@ -36,35 +37,15 @@ const says = (name: string, phase: SyncStatus['phase'], timeoutMs = 60_000): Pro
     throw new Error(`${e}: ${JSON.stringify(await sync(name))}\n${agent.log().slice(-3000)}`);
   });
 
-/** Writes the version of its image ten times in a second; asked to end it writes no more, and takes the whole of its grace. */
-const beats = `${note}trap 'over=1' TERM; while [ -z "$over" ]; do note "beat $IMAGE_VERSION"; sleep 0.1; done; sleep 100`;
-
-function beating(
+function beatingPod(
   name: string,
   image: string,
   diary: Diary,
   more: { readonly container?: Fields; readonly annotations?: Fields } = {},
 ): string {
-  const main = { name: 'main', image, command: ['sh', '-c', beats], volumeMounts: [diary.mount], ...more.container };
+  const main = { name: 'main', image, command: ['sh', '-c', beating('$IMAGE_VERSION')], volumeMounts: [diary.mount], ...more.container };
   const spec = { terminationGracePeriodSeconds: graceSeconds, volumes: [diary.volume], containers: [main] };
   return manifest(pod(name, spec, more.annotations === undefined ? {} : { annotations: more.annotations }));
-}
-
-/** Seconds between the last beat of one version and the first of the next. */
-function gap(diary: Diary, from: string, to: string): number {
-  const entries = diary.entries();
-  const first = entries.find((e) => e.text === `beat ${to}`)?.at ?? Number.NaN;
-  const last = entries.filter((e) => e.text === `beat ${from}` && e.at <= first).at(-1)?.at ?? Number.NaN;
-  return first - last;
-}
-
-/** The longest silence up to now. */
-function longestSilence(diary: Diary, since: number): number {
-  const times = diary
-    .entries()
-    .map((e) => e.at)
-    .filter((at) => at >= since);
-  return Math.max(0, ...times.slice(1).map((at, i) => at - (times[i] ?? at)));
 }
 
 describe('an update of a running pod', () => {
@@ -74,11 +55,11 @@ describe('an update of a running pod', () => {
     const image = await registry.push(busybox2, { name: 'slow:2', extraBytes: imageBytes });
     registry.setFault({ does: 'slow', bytesPerSecond: linkBytesPerSecond, on: 'blob' });
     t.after(() => registry.setFault(undefined));
-    agent.drop('slow.yaml', beating('slow', 'localhost/busybox:1', diary));
+    agent.drop('slow.yaml', beatingPod('slow', 'localhost/busybox:1', diary));
     await says('slow', 'Running');
     const first = await diary.of('beat 1');
     const begun = performance.now();
-    agent.drop('slow.yaml', beating('slow', image, diary));
+    agent.drop('slow.yaml', beatingPod('slow', image, diary));
     await says('slow', 'UpdateBlocked');
     const waiting = await sync('slow');
     assert.equal(waiting?.reason, 'PullingImage');
@@ -97,10 +78,10 @@ describe('an update of a running pod', () => {
   test('a tag that is not there: the old one keeps serving, over a restart of the agent too, and the new one comes when the tag does', async (t) => {
     const diary = startDiary();
     t.after(() => diary.end());
-    agent.drop('missing.yaml', beating('missing', 'localhost/busybox:1', diary));
+    agent.drop('missing.yaml', beatingPod('missing', 'localhost/busybox:1', diary));
     await says('missing', 'Running');
     const first = await diary.of('beat 1');
-    agent.drop('missing.yaml', beating('missing', `${registry.host}/late:2`, diary));
+    agent.drop('missing.yaml', beatingPod('missing', `${registry.host}/late:2`, diary));
     await until('the pull to fail', 60_000, async () => /^(ErrImagePull|ImagePullBackOff)$/.test((await sync('missing'))?.reason ?? ''));
     const blocked = await sync('missing');
     assert.equal(blocked?.phase, 'UpdateBlocked');
@@ -122,7 +103,7 @@ describe('an update of a running pod', () => {
     const diary = startDiary();
     t.after(() => diary.end());
     const of = (version: number, why: string) =>
-      beating('back', `localhost/busybox:${version}`, diary, {
+      beatingPod('back', `localhost/busybox:${version}`, diary, {
         annotations: { 'podsched.dev/rollback': '10s', 'example.org/why': why },
         container: { readinessProbe: { exec: { command: ['sh', '-c', '[ "$IMAGE_VERSION" = 1 ]'] }, periodSeconds: 1 } },
       });
@@ -130,7 +111,7 @@ describe('an update of a running pod', () => {
     await says('back', 'Running');
     await until('it is Ready', 20_000, async () => (await sync('back'))?.reason === 'Ready');
     // Ready counts after ten seconds
-    await delay(11_000);
+    await sleep(11_000);
     const v1 = (await sync('back'))?.desired?.revision;
     const begun = performance.now();
     agent.drop('back.yaml', of(2, 'second'));

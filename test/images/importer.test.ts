@@ -1,6 +1,7 @@
 /** Archives on their way into the runtime, with a script that says what ctr says. */
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -179,6 +180,19 @@ test('what is no regular file, or is refused, is never opened by ctr', async (t)
     assert.match(result.message, message);
   }
   assert.throws(() => r.calls());
+});
+
+test('what is no regular file is not even opened: nothing that an opening sets off happens', async (t) => {
+  const r = room(t, 'exit 0');
+  const fifo = join(r.dir, 'x.tar');
+  execFileSync('mkfifo', [fifo]);
+  const writer = spawn('sh', ['-c', `exec 3>'${fifo}'; touch '${r.dir}/opened'`]);
+  t.after(() => writer.kill('SIGKILL'));
+  await systemClock.sleep(300);
+  const result = await r.importer.importFile(fifo);
+  assert.deepEqual(result, { ok: false, message: 'x.tar: it is not a regular file' });
+  await systemClock.sleep(300);
+  assert.ok(!existsSync(join(r.dir, 'opened')), 'its writer waits as before');
 });
 
 test('a ctr that is not installed is told as such', async (t) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { podImages } from '../../src/api/podImages.ts';
 import type { Pod } from '../../src/api/v1.ts';
 import type { ImageInfo } from '../../src/container/runtime.ts';
 import { fullName } from '../../src/images/fullName.ts';
 import { type PinReason, pinsOf } from '../../src/images/pins.ts';
-import { podImages } from '../../src/images/podImages.ts';
 import { sizeText } from '../../src/images/sizeText.ts';
 
 const hex = (c: string): string => c.repeat(64);

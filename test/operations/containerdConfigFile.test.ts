@@ -73,3 +73,32 @@ test('a file that cannot be changed safely, or that containerd would not take, i
     assert.deepEqual(readdirSync(dir).sort(), ['config.toml', 'containerd']);
   }
 });
+
+test('what is tried is never open to others, and a link that somebody put in its place is not written through', async (t) => {
+  const dir = folder(t);
+  const file = join(dir, 'config.toml');
+  const looks = join(dir, 'containerd');
+  writeFileSync(looks, `#!/bin/sh\nstat -c %a "$2" >'${dir}/mode'\nexit 0\n`, { mode: 0o755 });
+  writeFileSync(file, 'version = 2\n# password = "canary"\n', { mode: 0o600 });
+  writeFileSync(join(dir, 'other'), 'precious');
+  symlinkSync(join(dir, 'other'), `${file}.podsched-new`);
+  assert.equal((await fixSandboxImage(file, image, looks)).done, 'changed');
+  assert.equal(readFileSync(join(dir, 'mode'), 'utf8').trim(), '600');
+  assert.deepEqual(
+    [file, `${file}.before-podsched`].map((f) => statSync(f).mode & 0o777),
+    [0o600, 0o600],
+  );
+  assert.equal(readFileSync(join(dir, 'other'), 'utf8'), 'precious');
+  const made = join(dir, 'new.toml');
+  assert.equal((await fixSandboxImage(made, image, looks)).done, 'changed');
+  assert.equal(statSync(made).mode & 0o777, 0o644);
+});
+
+test('a file with bytes that are no text is left byte for byte', async (t) => {
+  const dir = folder(t);
+  const file = join(dir, 'config.toml');
+  const bytes = Buffer.from('version = 2\n# f\xfcr\n', 'latin1');
+  writeFileSync(file, bytes);
+  await assert.rejects(fixSandboxImage(file, image), /config\.toml has bytes that are no UTF-8/);
+  assert.deepEqual(readFileSync(file), bytes);
+});
