@@ -21,7 +21,7 @@ import { isNotFound } from './container/runtime.ts';
 import type { ContainerId } from './container/words.ts';
 import { checkHealth } from './cri/health.ts';
 import { CriRuntime } from './cri/runtime.ts';
-import { systemGateFacts } from './gates/facts.ts';
+import { systemGateFacts, wasSetByTimesyncd } from './gates/facts.ts';
 import { Kubelet } from './kubelet.ts';
 import { podDns } from './kuberuntime/dns.ts';
 import { lastWords } from './kuberuntime/lastWords.ts';
@@ -106,7 +106,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     heartbeatSeconds,
     random: Math.random,
     agentVersion: version,
-    clockSynced: () => existsSync('/run/systemd/timesync/synchronized'),
+    clockSynced: wasSetByTimesyncd,
     seq,
     insecure: config['mqtt.insecure'],
     report: ({ topic, message }) =>

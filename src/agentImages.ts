@@ -7,14 +7,12 @@ import type { CriRuntime } from './cri/runtime.ts';
 import { CredentialsFolder } from './images/credentialsFolder.ts';
 import { DiskSync, flushFilesystem, pullsToDisk } from './images/diskSync.ts';
 import { diskUse } from './images/diskUse.ts';
-import { Importer } from './images/importer.ts';
+import type { Importer } from './images/importer.ts';
 import { kernelPlatform } from './images/kernelPlatform.ts';
 import { Preload } from './images/preload.ts';
 import { SandboxImage } from './images/sandboxImage.ts';
 import type { KubeletWorld } from './kubeletWorld.ts';
 import { logEnd } from './kuberuntime/lastWords.ts';
-import { readConfig } from './operations/containerdConfig.ts';
-import { readConfigFile } from './operations/containerdConfigFile.ts';
 import type { Clock } from './world/clock.ts';
 import type { Log } from './world/log.ts';
 import type { Store } from './world/store.ts';
@@ -44,7 +42,12 @@ export interface AgentImages {
   conditions(): readonly { readonly type: string; readonly message: string }[];
 }
 
-const containerdConfig = '/etc/containerd/config.toml';
+/** As containerd's file names the image of sandboxes; undefined: it does not. */
+async function inConfiguration(): Promise<string | undefined> {
+  const { readConfig } = await import('./operations/containerdConfig.ts');
+  const { readConfigFile } = await import('./operations/containerdConfigFile.ts');
+  return readConfig((await readConfigFile('/etc/containerd/config.toml')) ?? '').sandboxImage;
+}
 
 export function buildAgentImages(deps: AgentImagesDeps): AgentImages {
   const { clock, log, runtime, event, conditionsChanged: changed } = deps;
@@ -52,18 +55,25 @@ export function buildAgentImages(deps: AgentImagesDeps): AgentImages {
   const node = kernelPlatform();
   const credentials = new CredentialsFolder({ log, dir: join(deps.configDir, 'credentials.d'), onProblems: changed });
   const disk = new DiskSync({ clock, log, images, flush: flushFilesystem });
-  const importer = new Importer({
-    ...{ clock, log, images, content: images, node },
-    socket: deps.runtimeEndpoint.replace(/^unix:\/\//, ''),
-    snapshotter: () => runtime.snapshotter(),
-    flush: () => disk.sync(),
-  });
-  const importFile: Importer['importFile'] = (path, o) => importer.importFile(path, o);
+  let importer: Promise<Importer> | undefined;
+  // most nodes never import anything
+  const importFile: Importer['importFile'] = async (path, o) => {
+    importer ??= import('./images/importer.ts').then(
+      ({ Importer }) =>
+        new Importer({
+          ...{ clock, log, images, content: images, node },
+          socket: deps.runtimeEndpoint.replace(/^unix:\/\//, ''),
+          snapshotter: () => runtime.snapshotter(),
+          flush: () => disk.sync(),
+        }),
+    );
+    return (await importer).importFile(path, o);
+  };
   const sandboxImage = new SandboxImage({
     ...{ clock, log, images, importFile, event, changed },
     runDir: deps.runDir,
     // containerd 2 does not tell: its configuration does, where it names one
-    sandboxImage: async () => (await runtime.sandboxImage()) ?? readConfig((await readConfigFile(containerdConfig)) ?? '').sandboxImage,
+    sandboxImage: async () => (await runtime.sandboxImage()) ?? (await inConfiguration()),
   });
   const preload = new Preload({
     ...{ clock, log, images, content: images, importFile, sandboxImage, event, changed },

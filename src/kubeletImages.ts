@@ -54,6 +54,7 @@ export class ImageSide {
       objects: parts.objects,
       desired: parts.desired,
       staleChanged: parts.staleChanged,
+      store: world.runStore,
       ...(world.archives && { preloaded: (signal) => world.archives?.settled(signal) ?? Promise.resolve() }),
       ...(content && { content }),
       ...(world.credentials && { credentials: world.credentials }),
@@ -88,6 +89,6 @@ export class ImageSide {
 
   /** What outlives the agent. Never rejects. */
   async load(): Promise<void> {
-    await this.repair?.load();
+    await Promise.all([this.manager.load(), this.repair?.load()]);
   }
 }

@@ -13,7 +13,7 @@ import type { ObjectReference } from './references.ts';
 import type { ConfigMap, Container, KeyToPath, Pod, Secret, VolumeMount } from './v1.ts';
 
 /** On a pod: containers that use a changed key restart in place. */
-export const restartOnChangeAnnotation = 'podsched.dev/restart-on-change';
+const restartOnChangeAnnotation = 'podsched.dev/restart-on-change';
 /** On a container: its mark. */
 export const configHashAnnotation = 'podsched.dev/config-hash';
 

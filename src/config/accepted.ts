@@ -26,6 +26,8 @@ export type Outcome = Record<PodUpdate['op'], DesiredPod[]>;
 
 export interface Pending extends Told {
   readonly sources: readonly Candidate[];
+  /** Of these; undefined: it is to go. */
+  readonly winner?: Candidate;
 }
 
 export const outcome = (): Outcome => ({ ADD: [], UPDATE: [], REMOVE: [], RECONCILE: [] });
@@ -80,7 +82,8 @@ export class Accepted {
       try {
         await this.#settleOne(before, w, edits.get(w.key), out);
       } catch (e) {
-        this.pending.set(w.key, { reason: 'StoreFailed', message: describeError(e), sources: w.candidates });
+        const { candidates: sources, winner } = w;
+        this.pending.set(w.key, { reason: 'StoreFailed', message: describeError(e), sources, ...(winner && { winner }) });
         this.deps.log.error({ key: w.key, error: describeError(e) }, 'an object cannot be stored');
       }
     });
@@ -167,7 +170,9 @@ export class Accepted {
     // a given-up winner stays so also while the way back is blocked
     if (!isStoredSo(before, entry)) await this.checkpoint.save(entry);
     this.entries.set(entry.key, entry);
-    this.blocked.set(entry.key, { reason, message });
+    const { givenUp } = entry;
+    const told = givenUp === undefined ? message : `revision ${givenUp.revision} was given up, and the one to go back to waits: ${message}`;
+    this.blocked.set(entry.key, { reason, message: told });
   }
 
   /** A pod without an instance that we know: the runtime's, when our own knowledge was lost, else a new one. */
@@ -180,7 +185,8 @@ export class Accepted {
       const uid = this.deps.runtimeUid(base.key, desired.podHash);
       if (uid === 'unknown') {
         const message = 'the runtime has not been listed yet, and it may have this pod already';
-        this.pending.set(base.key, { reason: 'RuntimeDown', message, sources: wanted.candidates });
+        const { candidates: sources, winner } = wanted;
+        this.pending.set(base.key, { reason: 'RuntimeDown', message, sources, ...(winner && { winner }) });
         return;
       }
       if (uid !== undefined) {

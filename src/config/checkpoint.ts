@@ -2,6 +2,7 @@
  * The checkpoint: one store entry for each accepted object, written before anything runs of it, so that the node starts again without the
  * folder. Owns which entries could not be read; they are left alone until the folder has said what it wants.
  */
+import { createHmac, randomBytes } from 'node:crypto';
 import type { KeyText, PodUid, Source } from '../api/objects.ts';
 import type { Store } from '../world/store.ts';
 import { type Candidate, type Entry, type GivenUp, isCandidate } from './merge.ts';
@@ -10,6 +11,7 @@ const prefix = 'objects/';
 /** Tells a checkpoint without objects from none at all. */
 const marker = 'config/checkpoint';
 const atOnce = 8;
+const keyBytes = 32;
 
 export type CheckpointState = 'read' | 'absent' | 'lost';
 
@@ -17,6 +19,7 @@ export class Checkpoint {
   /** Store keys of entries that cannot be read. */
   #lost = new Set<string>();
   #marked = false;
+  #key: Uint8Array = randomBytes(keyBytes);
 
   constructor(private readonly store: Store) {}
 
@@ -40,22 +43,33 @@ export class Checkpoint {
         lost.push(e);
       }
     });
+    let marked = false;
     try {
-      this.#marked = (await this.store.get(marker)) !== undefined;
+      const found = await this.store.get(marker);
+      marked = found !== undefined;
+      const key = keyOf(found);
+      // without one it is an earlier release's: the next save writes it anew
+      this.#marked = key !== undefined;
+      if (key !== undefined) this.#key = key;
     } catch (e) {
       if (keys.length === 0) lost.push(e);
     }
-    const state = lost.length > 0 ? 'lost' : keys.length > 0 || this.#marked ? 'read' : 'absent';
+    const state = lost.length > 0 ? 'lost' : keys.length > 0 || marked ? 'read' : 'absent';
     return { state, entries: entries.sort((a, b) => (a.key < b.key ? -1 : 1)), lost };
   }
 
   async save(entry: Entry): Promise<void> {
     if (!this.#marked) {
-      await this.store.put(marker, { version: 1 });
+      await this.store.put(marker, { version: 1, key: Buffer.from(this.#key).toString('base64') });
       this.#marked = true;
     }
     await this.store.put(prefix + entry.key, stored(entry));
     this.#lost.delete(prefix + entry.key);
+  }
+
+  /** Tells one revision from another, and nothing of what it was made from: under a random key of this node. */
+  hiddenRevision(revision: string): string {
+    return createHmac('sha256', this.#key).update(revision).digest('hex').slice(0, revision.length);
   }
 
   async remove(key: KeyText): Promise<void> {
@@ -70,6 +84,11 @@ export class Checkpoint {
       this.#lost.delete(key);
     }
   }
+}
+
+function keyOf(stored: unknown): Buffer | undefined {
+  const key = isObject(stored) && typeof stored.key === 'string' ? Buffer.from(stored.key, 'base64') : undefined;
+  return key?.length === keyBytes ? key : undefined;
 }
 
 /** An older copy may speak of an instance that was replaced since, and of a text that was edited since: which instance lives, the runtime knows. */

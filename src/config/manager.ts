@@ -312,14 +312,15 @@ export class Config {
     this.#tell();
   }
 
-  /** The folder is not asked: what was accepted before is all there is. */
+  /** The folder is not asked: what was accepted before is all there is, and what it said since and could not be stored. */
   async #settleAgain(which: (entry: Entry) => boolean): Promise<void> {
     const again = [...this.#accepted.entries.values()].filter(which);
     if (again.length === 0) return;
     await this.#accepted.settle(
       again.map((entry) => {
-        const winner = winnerOf(entry);
-        return { key: entry.key, candidates: entry.candidates, ...(winner === undefined ? {} : { winner }) };
+        const newer = this.#accepted.pending.get(entry.key);
+        const [candidates, winner] = newer === undefined ? [entry.candidates, winnerOf(entry)] : [newer.sources, newer.winner];
+        return { key: entry.key, candidates, ...(winner === undefined ? {} : { winner }) };
       }),
     );
   }
@@ -342,7 +343,8 @@ export class Config {
       const winner = winnerOf(entry);
       return winner?.object.kind === 'Pod' ? this.deps.held?.(entry.key, winner.object) : undefined;
     };
-    this.#teller.update({ entries, files: this.#folder.besides(entries), pending, blocked, heldBy, folder });
+    const hiddenRevision = (revision: string): string => this.#checkpoint.hiddenRevision(revision);
+    this.#teller.update({ entries, files: this.#folder.besides(entries), pending, blocked, heldBy, hiddenRevision, folder });
   }
 }
 

@@ -134,7 +134,7 @@ export const isStoredSo = (a: Entry, b: Entry): boolean =>
   a.givenUp?.revision === b.givenUp?.revision;
 
 /** The same winner and the same candidates, whatever runs. */
-export function saysTheSame(entry: Entry, wanted: Pick<Wanted, 'candidates'> & { readonly winner?: Pick<Candidate, 'source'> }): boolean {
+function saysTheSame(entry: Entry, wanted: Pick<Wanted, 'candidates'> & { readonly winner?: Pick<Candidate, 'source'> }): boolean {
   if (entry.winner !== wanted.winner?.source || entry.candidates.length !== wanted.candidates.length) return false;
   return entry.candidates.every((c, i) => c.source === wanted.candidates[i]?.source && c.revision === wanted.candidates[i]?.revision);
 }

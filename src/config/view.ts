@@ -72,6 +72,8 @@ export interface ViewInput {
   readonly blocked: ReadonlyMap<KeyText, Told>;
   /** Who holds it, in words; left out: nobody. */
   heldBy?(entry: Entry): string | undefined;
+  /** What is told in place of a Secret's revision: a plain hash over a short password is the password. */
+  hiddenRevision(revision: string): string;
   readonly folder: FolderView;
 }
 
@@ -140,11 +142,13 @@ function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsO
   const blocked = input.blocked.get(key);
   const winner = entry === undefined ? undefined : winnerOf(entry);
   const heldBy = entry && input.heldBy?.(entry);
+  const { kind } = splitKey(key);
+  const told = (revision: string): string => (kind === 'Secret' ? input.hiddenRevision(revision) : revision);
   const revisions = new Map<Source, string>(entry?.candidates.map((c) => [c.source, c.revision]));
   for (const { source, revision } of pending?.sources ?? []) revisions.set(source, revision);
   const sources = [...new Set([...revisions.keys(), ...refused.keys()])].sort().map((source): SourceView => {
     const revision = revisions.get(source);
-    const base = { source, ...(revision === undefined ? {} : { revision }), problems: [], warnings: warningsOf(source) };
+    const base = { source, ...(revision === undefined ? {} : { revision: told(revision) }), problems: [], warnings: warningsOf(source) };
     const wrong = refused.get(source);
     if (wrong !== undefined) {
       const goesOn = source === winner?.source ? 'what was accepted of it last goes on' : 'it takes no part';
@@ -162,7 +166,7 @@ function objectView(key: KeyText, input: ViewInput, refused: Refusals, warningsO
   return {
     key,
     ...splitKey(key),
-    ...(winner === undefined ? {} : { winner: { source: winner.source, revision: winner.revision } }),
+    ...(winner === undefined ? {} : { winner: { source: winner.source, revision: told(winner.revision) } }),
     ...(entry?.uid === undefined ? {} : { uid: entry.uid }),
     ...(entry === undefined ? {} : { since: entry.since }),
     ...(pending === undefined ? {} : { pending: { reason: pending.reason, message: pending.message } }),

@@ -15,8 +15,8 @@ const askMs = 2_000;
 /** A kernel without IPv6 has no such file. */
 const textOf = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
 
-/** systemd-timesyncd leaves this file when the clock was set from the network. */
-const wasSetByTimesyncd = (): boolean => existsSync('/run/systemd/timesync/synchronized');
+/** systemd-timesyncd leaves this file when the clock was set from the network. Costs no process. */
+export const wasSetByTimesyncd = (): boolean => existsSync('/run/systemd/timesync/synchronized');
 
 /** The kernel's own flag, which chrony and ntpd set as well; a machine without systemd does not say. */
 const isSynchronized = (): Promise<boolean> =>
@@ -27,11 +27,23 @@ const isSynchronized = (): Promise<boolean> =>
     );
   });
 
+/** Who asks while an answer is on its way shares it: twenty pods that wait for the clock start one process, not twenty. */
+export function shared<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asking: Promise<T> | undefined;
+  return () => {
+    asking ??= ask().finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
+}
+
 /** `mountPoints`: as the kernel lists them. */
 export function systemGateFacts(clock: Clock, mountPoints: () => Promise<readonly string[]>): GateFacts {
+  const synchronized = shared(isSynchronized);
   return {
     mounts: new MountTable({ clock, mountPoints }),
-    timeSynced: () => wasSetByTimesyncd() || isSynchronized(),
+    timeSynced: () => wasSetByTimesyncd() || synchronized(),
     networkUp: async () => hasDefaultRoute(await textOf('/proc/net/route'), await textOf('/proc/net/ipv6_route')),
   };
 }

@@ -29,6 +29,8 @@ const lastWordsMs = 500;
 /** Between children there is a socket: it is reset rather than broken. */
 const nobodyReads = /Broken pipe|Connection reset/i;
 const longestText = 64 << 10;
+/** What tar fills its last record with, 10 KiB or a few times that: ctr stops at the end of the archive before it and goes on to unpack. */
+const paddingBytes = 64 << 10;
 const unpackers: Readonly<Record<Exclude<Packing, 'plain'>, readonly [string, readonly string[]]>> = {
   gzip: ['gzip', ['-dc']],
   zstd: ['zstd', ['-dcq']],
@@ -97,7 +99,8 @@ async function watchProgress(deps: CtrDeps, fd: number, sizeBytes: number, ctr: 
       seen = now;
       since = clock.monotonic();
     }
-    const limitMs = position >= sizeBytes ? unpackMs : stalledMs;
+    const allRead = position > 0 && position >= sizeBytes - paddingBytes;
+    const limitMs = allRead ? unpackMs : stalledMs;
     if (clock.monotonic() - since < limitMs) continue;
     return `nothing moved for ${Math.round(limitMs / 1000)} s, at byte ${position} of ${sizeBytes}`;
   }

@@ -15,10 +15,8 @@ import { harmless } from '../world/terminal.ts';
 import { isOtherPlatform, nameProblem, namesIn, packingOf } from './importOutput.ts';
 import { type CtrDeps, type CtrResult, importThrough } from './importThrough.ts';
 import { type NodePlatform, platformProblem } from './platform.ts';
+import { pinnedLabel } from './preloadRecords.ts';
 import { PullQueue } from './queue.ts';
-
-/** The label by which containerd's CRI says `pinned` of an image; containerd before 1.7 keeps it and does not heed it. */
-export const pinnedLabel = 'io.cri-containerd.pinned';
 
 export interface ImporterDeps extends CtrDeps {
   readonly log: Log;

@@ -16,6 +16,7 @@ import { goDuration } from '../container/goDuration.ts';
 import type { ContentStore, ImageInfo, ImageService } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
+import type { Store } from '../world/store.ts';
 import type { Credential } from './credentials.ts';
 import { Patience, type PullFailure } from './patience.ts';
 import { type NodePlatform, platformProblem } from './platform.ts';
@@ -44,6 +45,8 @@ export interface ImageManagerDeps extends CredentialDeps {
   readonly desired?: (uid: PodUid) => DesiredPod | undefined;
   /** Resolves when the archives of this node were looked at once. Left out: there are none. */
   readonly preloaded?: (signal: AbortSignal) => Promise<void>;
+  /** runDir. Left out: which images are stale is forgotten with the agent. */
+  readonly store?: Pick<Store, 'get' | 'put'>;
   /** The pod's status has another ImageStale than before. */
   readonly staleChanged?: (uid: PodUid) => void;
 }
@@ -100,7 +103,13 @@ export class ImageManager {
       refresh: (desired, container) => this.#refresh(desired, container),
       event: deps.event,
       changed: deps.staleChanged ?? (() => {}),
+      ...(deps.store && { store: deps.store }),
     });
+  }
+
+  /** What outlives the agent. Never rejects. */
+  load(): Promise<void> {
+    return this.#stale.load();
   }
 
   /** Rejects only when `signal` is aborted; everything else is an answer. */

@@ -32,7 +32,7 @@ export function platformProblem(image: ImagePlatform | undefined, node: NodePlat
 }
 
 /** The shortest words that tell the two apart: `amd64`, `arm/v7`, `windows/amd64`. */
-export function platformText(one: ImagePlatform, other: ImagePlatform): string {
+function platformText(one: ImagePlatform, other: ImagePlatform): string {
   const { os, architecture, variant } = one;
   const shown = architecture === 'arm' && variant !== undefined ? `${architecture}/${variant}` : architecture;
   return os === other.os ? shown : `${os}/${shown}`;

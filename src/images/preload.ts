@@ -18,8 +18,8 @@ import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
 import { harmless } from '../world/terminal.ts';
 import { fullName } from './fullName.ts';
-import { type ImportOptions, type ImportResult, pinnedLabel } from './importer.ts';
-import { type ImportRecord, isArchiveName, isByHand, namesOfAll, readRecords, storedRecords } from './preloadRecords.ts';
+import type { ImportOptions, ImportResult } from './importer.ts';
+import { type ImportRecord, isArchiveName, isByHand, namesOfAll, pinnedLabel, readRecords, storedRecords } from './preloadRecords.ts';
 import type { SandboxImage } from './sandboxImage.ts';
 
 export interface PreloadDeps {

@@ -1,6 +1,9 @@
 // pure
 /** What is remembered of archives, and which files are some. */
 
+/** The label by which containerd's CRI says `pinned` of an image; containerd before 1.7 keeps it and does not heed it. */
+export const pinnedLabel = 'io.cri-containerd.pinned';
+
 /** One archive, as it was when it was imported, or tried. */
 export interface ImportRecord {
   /** Size, time and ownership of the file: another text is another content, as far as it can be told without reading it. */

@@ -11,6 +11,7 @@ import { Deadlines } from '../async/deadlines.ts';
 import type { StaleImage } from '../container/ensureResult.ts';
 import { after, type Clock } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
+import type { Store } from '../world/store.ts';
 
 /** What a try came to: the image that is here now, or how long to leave it alone. */
 export type RefreshResult = { readonly ok: true; readonly imageId: string } | { readonly ok: false; readonly waitMs: number };
@@ -18,6 +19,8 @@ export type RefreshResult = { readonly ok: true; readonly imageId: string } | { 
 export interface StaleImagesDeps {
   readonly clock: Clock;
   readonly log: Log;
+  /** runDir: a container outlives the agent, and so does what is said of its image. Left out: it is forgotten with the agent. */
+  readonly store?: Pick<Store, 'get' | 'put'>;
   /** What a pod is now; undefined: it is gone. */
   readonly desired: (uid: PodUid) => DesiredPod | undefined;
   readonly refresh: (desired: DesiredPod, container: Container) => Promise<RefreshResult>;
@@ -32,13 +35,30 @@ interface Entry extends StaleImage {
 }
 
 const firstMs = 10_000;
+const storeKey = 'stale-images';
+
+const isEntry = (v: unknown): v is Entry =>
+  typeof v === 'object' &&
+  v !== null &&
+  ['uid', 'container', 'image', 'imageId', 'why'].every((name) => typeof (v as Readonly<Record<string, unknown>>)[name] === 'string');
 
 export class StaleImages {
   #entries = new Map<string, Entry>();
   #due: Deadlines<string>;
+  #storing: Promise<void> = Promise.resolve();
 
   constructor(private readonly deps: StaleImagesDeps) {
     this.#due = new Deadlines(deps.clock, (key) => void this.#try(key));
+  }
+
+  /** What an earlier agent of this boot knew. Never rejects. */
+  async load(): Promise<void> {
+    try {
+      const stored = await this.deps.store?.get(storeKey);
+      for (const entry of Array.isArray(stored) ? stored.filter(isEntry) : []) this.#set(entry);
+    } catch (e) {
+      this.deps.log.warn({ error: describeError(e) }, 'which images are stale cannot be read');
+    }
   }
 
   /** Of one pod, in the order of its containers' names. */
@@ -53,8 +73,8 @@ export class StaleImages {
   add(desired: DesiredPod, container: Container, imageId: string, why: string): void {
     const key = `${desired.uid} ${container.name}`;
     const before = this.#entries.get(key);
-    this.#entries.set(key, { uid: desired.uid, container: container.name, image: container.image, imageId, why });
-    this.#due.setEarlier(key, after(this.deps.clock.monotonic(), firstMs));
+    this.#set({ uid: desired.uid, container: container.name, image: container.image, imageId, why });
+    this.#store();
     if (before?.why === why && before.image === container.image) return;
     const text = `Image "${container.image}" could not be refreshed; the one that is here is used: ${why}`;
     if (before?.image !== container.image) this.deps.event(desired, container.name, 'Warning', 'ImageStale', text);
@@ -71,11 +91,28 @@ export class StaleImages {
     this.#entries.clear();
   }
 
+  #set(entry: Entry): void {
+    const key = `${entry.uid} ${entry.container}`;
+    this.#entries.set(key, entry);
+    this.#due.setEarlier(key, after(this.deps.clock.monotonic(), firstMs));
+  }
+
+  /** One write after the other. Losing it is never an error. */
+  #store(): void {
+    const { store, log } = this.deps;
+    if (store === undefined) return;
+    const entries = [...this.#entries.values()];
+    this.#storing = this.#storing
+      .then(() => store.put(storeKey, entries))
+      .catch((e) => log.warn({ error: describeError(e) }, 'which images are stale cannot be stored'));
+  }
+
   #forget(key: string): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
     this.#due.delete(key);
+    this.#store();
     this.deps.changed(entry.uid);
   }
 

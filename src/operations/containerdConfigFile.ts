@@ -32,6 +32,8 @@ export async function fixSandboxImage(path: string, image: string, containerd = 
   const refused = (why: string): ConfigFix => ({ done: 'refused', why, lines: sandboxImageLines(version, image) });
   if (text !== undefined && readConfig(text).sandboxImage === image) return { done: 'already' };
   const minimal = `version = ${version}\n\n${sandboxImageLines(version, image).join('\n')}\n`;
+  // byte for byte: a comment in an old encoding would be written back as another one
+  if (text !== undefined && !Buffer.from(text).equals(await readFile(path))) return refused('it has bytes that are no UTF-8');
   const edit = text === undefined ? { ok: true as const, text: minimal } : setSandboxImage(text, image);
   if (!edit.ok) return refused(edit.why);
   // a link stays one: the file that it names is changed

@@ -115,11 +115,19 @@ export class Updates {
   /** What is said of the pod now. */
   seen(desired: DesiredPod, status: PodStatus): void {
     this.#prefetch.look(desired);
+    this.#count(desired, status);
+    this.#trials.seen(desired);
+  }
+
+  #count(desired: DesiredPod, status: PodStatus): void {
     const { key, revision } = desired;
     if (this.deps.isGood(key, revision)) return;
     const ready = status.phase === 'Running' && status.conditions?.find((c) => c.type === 'Ready')?.status === 'True';
     const counts = (ready || status.phase === 'Succeeded') && this.deps.isMadeOf(desired);
-    if (counts && ready) return this.#steady.seen(desired);
+    if (counts && ready) {
+      this.#steady.seen(desired);
+      return;
+    }
     const lost = this.#steady.lost(key);
     if (counts) this.#good(desired);
     else if (lost) this.#trials.look(key);

@@ -57,6 +57,7 @@ const hopelessAgainMs = 60_000;
 export class Prefetch {
   #fetches = new Map<KeyText, Fetch>();
   #due: Deadlines<KeyText>;
+  #stopped = false;
 
   constructor(private readonly deps: PrefetchDeps) {
     this.#due = new Deadlines(deps.clock, (key) => this.#again(key));
@@ -108,7 +109,9 @@ export class Prefetch {
     if (this.#fetches.size > 0) this.deps.judgeAgain();
   }
 
+  /** Nothing is pulled any more, for a step of config that is still under way neither. */
   stop(): void {
+    this.#stopped = true;
     this.#due.stop();
     for (const fetch of this.#fetches.values()) fetch.stop.abort();
   }
@@ -134,6 +137,7 @@ export class Prefetch {
       state: 'unknown',
       told: { reason: 'PullingImage', message },
     };
+    if (this.#stopped) fetch.stop.abort();
     this.#fetches.set(key, fetch);
     return fetch;
   }
@@ -169,6 +173,7 @@ export class Prefetch {
 
   /** An image that is here is not asked for again, but by `Always`. */
   #pull(key: KeyText, fetch: Fetch, missing: readonly Asker[]): Promise<void> {
+    if (fetch.stop.signal.aborted) return Promise.resolve();
     const wanted = fetch.images.filter((a) => a.imagePullPolicy === 'Always' || missing.includes(a));
     const [first] = wanted;
     if (fetch.state !== 'failed' && first !== undefined) fetch.told = pullingText(first, fetch.edit);

@@ -7,6 +7,8 @@ export interface TrialFacts {
   /** When it was carried out, within this boot. */
   readonly since: Monotonic;
   readonly periodMs: number;
+  /** Whatever its time: it may have become Ready while no agent looked. */
+  readonly notBefore: Monotonic;
   readonly now: Monotonic;
   /** It was Ready for long enough, or succeeded, at least once. */
   readonly good: boolean;
@@ -27,9 +29,9 @@ export type TrialStep =
   | { readonly do: 'stay' }
   | { readonly do: 'rollback'; readonly to: string };
 
-export function judgeTrial({ since, periodMs, now, good, ready, elsewhere, held, wayBack }: TrialFacts): TrialStep {
+export function judgeTrial({ since, periodMs, notBefore, now, good, ready, elsewhere, held, wayBack }: TrialFacts): TrialStep {
   if (good || elsewhere) return { do: 'end' };
-  const until = (since + periodMs) as Monotonic;
+  const until = Math.max(since + periodMs, notBefore) as Monotonic;
   // timers count whole milliseconds
   if (now + 1 <= until) return { do: 'wait', until };
   if (held || ready) return { do: 'hold' };

@@ -38,6 +38,10 @@ interface Trial {
   readonly desired: DesiredPod;
   readonly since: Monotonic;
   readonly periodMs: number;
+  /** An earlier agent began it. */
+  readonly takenOver: boolean;
+  /** Not judged before that; undefined: nobody has seen yet how it is. */
+  notBefore: Monotonic | undefined;
   /** That there is no way back was told. */
   told: boolean;
 }
@@ -49,6 +53,8 @@ interface Stored {
 }
 
 const prefix = 'trials/';
+/** So long the probes have to find out what became of it while no agent was there. */
+const foundMs = 30_000;
 /** What could not be stored is tried again. */
 const againMs = 10_000;
 
@@ -92,21 +98,32 @@ export class Trials {
     const isSame = earlier?.revision === revision && (before === undefined || before.desired.uid === desired.uid);
     const known = isSame ? earlier : undefined;
     const since = (known?.since ?? this.deps.clock.monotonic()) as Monotonic;
-    const trial: Trial = { desired, since, periodMs, told: known?.told === true };
+    const takenOver = before === undefined && known !== undefined;
+    const notBefore = isSame ? before?.notBefore : undefined;
+    const trial: Trial = { desired, since, periodMs, takenOver, notBefore, told: known?.told === true };
     this.#trials.set(key, trial);
     if (known === undefined) this.#keep(key, trial);
+    this.look(key);
+  }
+
+  /** How it is now is known, for the first time in this agent's life: before that nothing is given up. */
+  seen({ key, uid, revision }: DesiredPod): void {
+    const trial = this.#trials.get(key);
+    if (trial === undefined || trial.notBefore !== undefined || trial.desired.uid !== uid || trial.desired.revision !== revision) return;
+    const now = this.deps.clock.monotonic();
+    trial.notBefore = trial.takenOver ? after(now, foundMs) : now;
     this.look(key);
   }
 
   /** Something that counts for it is different, or its time is over. */
   look(key: KeyText): void {
     const trial = this.#trials.get(key);
-    if (trial === undefined) return;
+    if (trial?.notBefore === undefined) return;
     const { deps } = this;
-    const { desired, since, periodMs } = trial;
+    const { desired, since, periodMs, notBefore } = trial;
     const { revision } = desired;
     const step = judgeTrial({
-      ...{ since, periodMs, now: deps.clock.monotonic() },
+      ...{ since, periodMs, notBefore, now: deps.clock.monotonic() },
       good: deps.isGood(key, revision),
       ready: deps.isReady(key, revision),
       elsewhere: deps.isElsewhere(desired.uid),

@@ -4,12 +4,12 @@
  * runtime, which makes a folder of it, on the card where a disk should be mounted.
  */
 import type { Stats } from 'node:fs';
-import { chmod, mkdir, open } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import type { DesiredPod } from '../api/desired.ts';
 import type { HostPathType, HostPathVolumeSource } from '../api/v1.ts';
-import { codeOf } from '../world/errno.ts';
+import { codeOf, isMissing } from '../world/errno.ts';
 import { describeError } from '../world/log.ts';
+import { openFolder, openFollowing, pathOf } from './descriptor.ts';
 import type { HostLooks } from './hostLooks.ts';
 import type { VolumeKind, VolumePlace } from './kind.ts';
 
@@ -52,15 +52,47 @@ export async function checkHostPath(source: HostPathVolumeSource | undefined, lo
   if (wrong !== undefined) throw failed(path, wrong);
 }
 
-/** With all above it that is missing, open to read for every user whatever the agent's umask is; what is there stays as it is. */
+/**
+ * With all above it that is missing, open to read for every user whatever the agent's umask is; what is there stays as it is. A container may
+ * have the folder above as its own and put a link where a folder was just made: the mode is given to nothing but what is open and no link.
+ */
 async function makeFolders(path: string): Promise<void> {
+  let here: FileHandle | undefined;
   try {
-    const first = await mkdir(path, { recursive: true, mode: 0o755 });
-    for (let made = path.replace(/\/+$/, ''); first !== undefined && made.length >= first.length; made = dirname(made))
-      await chmod(made, 0o755);
+    here = await openFollowing('/');
+    for (const name of path.split('/')) {
+      if (name === '' || name === '.') continue;
+      const next: FileHandle = await folderOf(`${pathOf(here)}/${name}`);
+      await here.close();
+      here = next;
+    }
   } catch (e) {
     throw failed(path, `cannot be created (${codeOf(e)})`);
+  } finally {
+    await here?.close();
   }
+}
+
+/** What is there, by links of the node's owner too, or a folder that is made. */
+async function folderOf(path: string): Promise<FileHandle> {
+  try {
+    return await openFollowing(path);
+  } catch (e) {
+    if (!isMissing(e)) throw e;
+  }
+  try {
+    await mkdir(path, { mode: 0o755 });
+  } catch (e) {
+    if (codeOf(e) === 'EEXIST') return openFollowing(path); // somebody was quicker
+    throw e;
+  }
+  const made = await openFolder(path);
+  if (made === undefined) throw Object.assign(new Error('it went away while it was made'), { code: 'ENOENT' });
+  await made.chmod(0o755).catch(async (e: unknown) => {
+    await made.close();
+    throw e;
+  });
+  return made;
 }
 
 /** Folders above it are not made. */

@@ -36,7 +36,7 @@ const soakMinutes = options.soak === undefined ? 0 : Number(options.soak);
 if (options.soak !== undefined && !(soakMinutes > 0)) throw new Error(`--soak ${options.soak}: a number of minutes`);
 // part of a run is not the record of one
 const json = options.json ?? (options.only.length === 0 && options.soak === undefined ? 'bench.json' : undefined);
-const images = { imageBytes: 10_000_000, archiveMegabytes: 200, changes: 5 };
+const images = { imageBytes: 8_000_000, archiveMegabytes: 200, changes: 5 };
 const settings = options.quick
   ? {
       ...{ repeats: 3, rounds: 1, settleMs: 15_000, idleMs: 20_000, images: { ...images, updates: 3 } },

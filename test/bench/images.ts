@@ -108,10 +108,10 @@ async function archive(world: BenchWorld, settings: ImageSettings): Promise<Row>
   const work = mkdtempSync(join(bed.dir, 'archive-'));
   const folder = join(agent.stateDir, 'images');
   try {
-    const packed = largeArchive(work, 'localhost/large:1', settings.archiveMegabytes);
     mkdirSync(folder, { recursive: true });
     await agent.restart();
     await watcher.until(agent.topic('online'), (v) => (v as { state?: string } | undefined)?.state === 'online', 20_000);
+    const packed = await largeArchive(work, 'localhost/large:1', settings.archiveMegabytes);
     await sleep(5_000);
     const { grownBytes } = await memoryGrowth(agent.pid, async () => {
       renameSync(packed, join(folder, 'large.tar.gz'));

@@ -191,6 +191,13 @@ test('what was good is written once, and only where a rollback is asked for', as
   }
 });
 
+test('a revision that became Ready on a full card is good all the same: it is not given up for that', async () => {
+  const { r, v2 } = await goodThenEdited();
+  r.store.put = async () => Promise.reject(new Error('no space left on device'));
+  await assert.rejects(r.config.markGood(web, v2), /no space left/);
+  assert.deepEqual([r.config.isGood(web, v2), r.config.wayBack(web, v2)], [true, undefined]);
+});
+
 test('a given-up revision: the last good one runs again, once stored, over restarts; the next edit is tried', async () => {
   const { r, v1, v2 } = await goodThenEdited();
   assert.equal(r.config.wayBack(web, v2), v1);
@@ -234,6 +241,7 @@ test('the way back has no room: what is given up goes on and says so, and becomi
   r.verdicts.set('web', blocked);
   await r.config.giveUp(web, v2, 'it was not Ready');
   assert.deepEqual([r.take(), view(r)?.blockedEdit?.reason], [[], 'OutOfcpu']);
+  assert.equal(view(r)?.blockedEdit?.message, `revision ${v2} was given up, and the one to go back to waits: no room`);
   const writes = r.store.writes.length;
   await r.config.retryBlocked();
   assert.equal(r.store.writes.length, writes);

@@ -514,6 +514,27 @@ test('ConfigMaps and Secrets are kept, changed and removed without any pod updat
   assert.ok(!JSON.stringify([r.events, r.config.view()]).includes('geheim'));
 });
 
+test('what is told of a Secret’s revision cannot be tried out: another one on each node, the same after a restart, another one for another value', async () => {
+  const secret = (value: string): string =>
+    `apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {pin: "${value}"}\n---\n${configMap('cfg')}`;
+  const told = (r: Awaited<ReturnType<typeof started>>, key: string) => {
+    const { winner, sources } = r.config.view().objects.find((o) => o.key === key) ?? {};
+    assert.equal(sources?.[0]?.revision, winner?.revision);
+    return winner?.revision ?? '';
+  };
+  const [here, there] = [await started({ 's.yaml': secret('1234') }), await started({ 's.yaml': secret('1234') })];
+  const key = 'Secret/default/s';
+  assert.match(told(here, key), /^[0-9a-f]{12}$/);
+  assert.notEqual(told(here, key), told(there, key));
+  assert.notEqual(told(here, key), here.config.wanted(key as KeyText)?.revision);
+  assert.equal(told(here, 'ConfigMap/default/cfg'), told(there, 'ConfigMap/default/cfg'));
+  const again = await here.restart();
+  assert.equal(told(again, key), told(here, key));
+  again.folder.set({ 's.yaml': secret('1235') });
+  await again.config.readFolder();
+  assert.notEqual(told(again, key), told(here, key));
+});
+
 test('permissions: a warning by default; strict refuses, and what was accepted goes on', async () => {
   const r = await started({ 'web.yaml': pod('web') });
   r.take();

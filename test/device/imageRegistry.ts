@@ -263,6 +263,16 @@ async function alter(work: string, archive: string, o: PushOptions): Promise<str
 
 const kindOf = (path: string): RequestKind => (/\/manifests\//.test(path) ? 'manifest' : /\/blobs\//.test(path) ? 'blob' : 'other');
 
+/** Until more may be written, or nobody listens any more. */
+const drained = (res: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      res.off('drain', done).off('close', done);
+      resolve();
+    };
+    res.on('drain', done).on('close', done);
+  });
+
 /** Passes everything on to the registry, and does the fault that is set. */
 class FaultyProxy {
   readonly requests: RegistryRequest[] = [];
@@ -358,7 +368,7 @@ class FaultyProxy {
         if (piece.length > 0) {
           if (fault?.does === 'slow') await this.#turn(piece.length, fault);
           if (res.destroyed) return;
-          if (!res.write(piece)) await new Promise((resolve) => res.once('drain', resolve).once('close', resolve));
+          if (!res.write(piece)) await drained(res);
           entry.bytes += piece.length;
         }
         if (fault?.does === 'breaksOff' && entry.bytes >= fault.afterBytes) {

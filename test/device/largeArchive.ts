@@ -1,8 +1,8 @@
 /** An archive that is large and cannot be packed smaller, and what reading it in costs a process. */
-import { execFileSync } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
-import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { mustRun } from './process.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -10,9 +10,9 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 export const ownArchitecture: string = { x64: 'amd64', arm64: 'arm64', arm: 'arm' }[process.arch as string] ?? process.arch;
 
 /** A docker archive of one layer, which is a tar file; the layer is moved into it. Returns its path, in `work`. */
-export function dockerArchive(work: string, name: string, ref: string, layer: string, architecture: string): string {
+export async function dockerArchive(work: string, name: string, ref: string, layer: string, architecture: string): Promise<string> {
   const dir = mkdtempSync(join(work, 'image-'));
-  const digest = execFileSync('sha256sum', [layer], { encoding: 'utf8' }).split(' ')[0];
+  const digest = (await mustRun('sha256sum', [layer])).split(' ')[0];
   const config = JSON.stringify({
     architecture,
     os: 'linux',
@@ -23,21 +23,20 @@ export function dockerArchive(work: string, name: string, ref: string, layer: st
   writeFileSync(join(dir, 'manifest.json'), JSON.stringify([{ Config: `${sha256(config)}.json`, RepoTags: [ref], Layers: ['layer.tar'] }]));
   renameSync(layer, join(dir, 'layer.tar'));
   const path = join(work, name);
-  execFileSync('tar', ['-C', dir, '-cf', path, 'manifest.json', `${sha256(config)}.json`, 'layer.tar']);
+  await mustRun('tar', ['-C', dir, '-cf', path, 'manifest.json', `${sha256(config)}.json`, 'layer.tar']);
   rmSync(dir, { recursive: true, force: true });
   return path;
 }
 
 /** A gzipped docker archive of `megabytes` of noise, in `work`. Returns its path. */
-export function largeArchive(work: string, ref: string, megabytes: number): string {
+export async function largeArchive(work: string, ref: string, megabytes: number): Promise<string> {
   const data = join(work, 'data');
-  writeFileSync(data, '');
-  for (let rest = megabytes; rest > 0; rest -= 8) appendFileSync(data, randomBytes(Math.min(8, rest) << 20));
+  await mustRun('sh', ['-c', `head -c ${megabytes}000000 /dev/urandom >'${data}'`]);
   const layer = join(work, 'large-layer.tar');
-  execFileSync('tar', ['-C', work, '-cf', layer, 'data']);
+  await mustRun('tar', ['-C', work, '-cf', layer, 'data']);
   rmSync(data);
-  const archive = dockerArchive(work, 'large.tar', ref, layer, ownArchitecture);
-  execFileSync('gzip', ['-1', '-f', archive]);
+  const archive = await dockerArchive(work, 'large.tar', ref, layer, ownArchitecture);
+  await mustRun('gzip', ['-1', '-f', archive]);
   return `${archive}.gz`;
 }
 

@@ -1,33 +1,23 @@
 /** The agent is killed in the middle of what takes time: a probe that is rare, a hook that runs. What was found stays found, what was begun is ended. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { ToldPod } from '../../src/api/status.ts';
-import { type Lab, startLab } from './lab.ts';
-import { container, type Fields, manifest, type PodText, pod } from './manifest.ts';
+import type { Lab } from './lab.ts';
+import { container, type Fields, type PodText, pod } from './manifest.ts';
 import { sleep, until } from './process.ts';
-import { conditionOf, type Diary, eventsOf, note, startDiary, statusOf, uptime } from './story.ts';
+import { conditionOf, type Diary, dropPod, eventsOf, setStage, sh, statusOf, stay, uptime } from './story.ts';
 import { agreed, footprint, gone, shownOf, toldPod } from './truth.ts';
 
 let lab: Lab;
 let diary: Diary;
-before(async () => {
-  diary = startDiary();
-  lab = await startLab('midway');
-});
-after(async () => {
-  await lab?.stop();
-  diary?.end();
+setStage('midway', (stage) => {
+  ({ lab, diary } = stage);
 });
 
-const drop = (of: PodText): string => {
-  lab.agent.drop(`${of.metadata.name}.yaml`, manifest(of));
-  return of.metadata.name;
-};
-const sh = (script: string): string[] => ['sh', '-c', note + script];
+const drop = (of: PodText): string => dropPod(lab, of);
 const member = (script: string, more: Fields = {}) => container('main', sh(script), { volumeMounts: [diary.mount], ...more });
 const story = (name: string, script: string, more: Fields, graceSeconds: number) =>
   pod(name, { terminationGracePeriodSeconds: graceSeconds, volumes: [diary.volume], containers: [member(script, more)] });
-const stay = (name: string) => `note "${name} begins"; trap 'note "${name} TERM"; exit 0' TERM; sleep 2147483647 & wait $!`;
 const exec = (...command: string[]) => ({ exec: { command }, periodSeconds: 15, timeoutSeconds: 10 });
 const seqOf = (p: ToldPod | undefined): number => Number(p?.metadata.annotations?.['podsched.dev/seq'] ?? 0);
 

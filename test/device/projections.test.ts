@@ -7,7 +7,8 @@ import { after, before, test } from 'node:test';
 import type { V1Event } from '../../src/api/status.ts';
 import { type Lab, startLab } from './lab.ts';
 import { container, type Fields, manifest, pod, serve } from './manifest.ts';
-import { run, until } from './process.ts';
+import { run, sleep, until } from './process.ts';
+import { rootOf } from './story.ts';
 
 const canary = 'c4n4ry-0f-a-s3cr3t-f1le';
 let lab: Lab;
@@ -79,13 +80,6 @@ async function sh(script: string): Promise<string> {
   return `${stdout}${stderr.replace(/^ctr: .*\n?$/m, '')}`.trim();
 }
 
-/** The container's file system, from outside: an exec costs more than what is measured. */
-async function rootOf(): Promise<string> {
-  const id = (await running())?.id ?? 'none';
-  const line = (await lab.bed.ctr('tasks', 'ls')).split('\n').find((l) => l.startsWith(id));
-  return `/proc/${line?.trim().split(/\s+/)[1]}/root`;
-}
-
 const text = (path: string): string => {
   try {
     return readFileSync(path, 'utf8');
@@ -94,14 +88,13 @@ const text = (path: string): string => {
   }
 };
 
-/** How long until it is so, in milliseconds. */
-async function took(what: string, check: () => boolean): Promise<number> {
+/** Long before a kubelet's minute; how soon it is the bench measures. */
+async function follows(what: string, check: () => boolean): Promise<void> {
   const start = performance.now();
   while (!check()) {
     if (performance.now() - start > 20_000) throw new Error(`${what}: not in 20 s\n${lab.agent.log().slice(-3000)}`);
-    await new Promise((r) => setTimeout(r, 10));
+    await sleep(10);
   }
-  return performance.now() - start;
 }
 
 const events = async (): Promise<readonly V1Event[]> => (JSON.parse((await lab.agent.get('/events')).body) as { items: V1Event[] }).items;
@@ -117,12 +110,9 @@ test('B1, L1: the pod waits for each object by its name, in whatever order they 
   assert.match(await why(), /FailedMount/);
   drop('Secret', 'key', { data: { pin: Buffer.from(canary).toString('base64') } });
   drop('ConfigMap', 'app', { data: { 'a.conf': 'a = 1', b: 'b1', c: 'c1' }, binaryData: { bin: 'AAE=' } });
-  const came = performance.now();
   await until('the pod to run', 30_000, async () => (await running()) !== undefined).catch(async (e) => {
     throw new Error(`${e}\n${await why()}\n${lab.agent.log().slice(-3000)}`);
   });
-  const started = performance.now() - came;
-  assert.ok(started < 3000, `${started} ms`);
   const files = '/conf/sub/a /whole/b /key/pin /all/pin /all/b /info/labels';
   assert.equal(
     await sh(`stat -L -c '%a %g %n' ${files}`),
@@ -138,12 +128,11 @@ test('B1, L1: the pod waits for each object by its name, in whatever order they 
   assert.doesNotMatch(types, /conf tmpfs/);
 });
 
-test('L1: a change is in the running container within two seconds, all files at once; a subPath keeps what it had', async () => {
-  const root = await rootOf();
+test('L1: a change comes to the running container, all files at once; a subPath keeps what it had', async () => {
+  const root = await rootOf(lab.bed, 'teller');
   drop('ConfigMap', 'app', { data: { 'a.conf': 'a = 2', b: 'b2', d: 'd2' } });
-  const changed = await took('the ConfigMap', () => text(`${root}/whole/b`) === 'b2');
-  assert.ok(changed < 2000, `${changed} ms`);
-  await took('the others', () => text(`${root}/conf/sub/a`) === 'a = 2' && text(`${root}/all/d`) === 'd2');
+  await follows('the ConfigMap', () => text(`${root}/whole/b`) === 'b2');
+  await follows('the others', () => text(`${root}/conf/sub/a`) === 'a = 2' && text(`${root}/all/d`) === 'd2');
   assert.deepEqual(
     readdirSync(`${root}/whole`)
       .filter((n) => !n.startsWith('..'))
@@ -153,18 +142,16 @@ test('L1: a change is in the running container within two seconds, all files at 
   assert.equal(text(`${root}/one`), 'b1');
 
   drop('Secret', 'key', { stringData: { pin: `${canary}-2` } });
-  const secret = await took('the Secret', () => text(`${root}/key/pin`) === `${canary}-2` && text(`${root}/all/pin`) === `${canary}-2`);
-  assert.ok(secret < 2000, `${secret} ms`);
+  await follows('the Secret', () => text(`${root}/key/pin`) === `${canary}-2` && text(`${root}/all/pin`) === `${canary}-2`);
   lab.agent.drop('teller.yaml', teller({ app: 'cam', tier: 'edge' }));
-  const labels = await took('the labels', () => text(`${root}/info/labels`) === 'app="cam"\ntier="edge"');
-  assert.ok(labels < 2000, `${labels} ms`);
-  assert.equal(await rootOf(), root, 'nothing was restarted');
+  await follows('the labels', () => text(`${root}/info/labels`) === 'app="cam"\ntier="edge"');
+  assert.equal(await rootOf(lab.bed, 'teller'), root, 'nothing was restarted');
 });
 
 test('L1: a key and an object that are removed leave their files, are told, and follow again when they are back', async () => {
-  const root = await rootOf();
+  const root = await rootOf(lab.bed, 'teller');
   drop('ConfigMap', 'app', { data: { b: 'b3' } });
-  await took('the rest', () => text(`${root}/whole/b`) === 'b3');
+  await follows('the rest', () => text(`${root}/whole/b`) === 'b3');
   assert.equal(text(`${root}/conf/sub/a`), 'a = 2');
   await told('the key to be missed', 'configmap references non-existent config key: a.conf');
   lab.agent.removeManifest('secret-key.yaml');
@@ -179,13 +166,13 @@ test('L1: a key and an object that are removed leave their files, are told, and 
   await lab.agent.restart();
   await until('the agent to be back', 20_000, async () => (await lab.agent.get('/pods').catch(() => undefined))?.status === 200);
   drop('Secret', 'key', { stringData: { pin: `${canary}-3` } });
-  await took('the Secret to be back', () => text(`${root}/key/pin`) === `${canary}-3`);
+  await follows('the Secret to be back', () => text(`${root}/key/pin`) === `${canary}-3`);
   assert.notEqual(readlinkSync(`${root}/key/..data`), data);
   assert.equal(lstatSync(`${root}/whole/..data`).ino, ino, 'what did not change was not written');
   drop('ConfigMap', 'app', { data: { 'a.conf': 'a = 4', b: 'b3' } });
-  await took('the key to be back', () => text(`${root}/conf/sub/a`) === 'a = 4');
+  await follows('the key to be back', () => text(`${root}/conf/sub/a`) === 'a = 4');
   await until('all to be well', 20_000, async () => !(await why()).includes('FailedMount'));
-  assert.equal(await rootOf(), root, 'nothing was restarted');
+  assert.equal(await rootOf(lab.bed, 'teller'), root, 'nothing was restarted');
 });
 
 test('the bytes of the Secret are in memory, in its manifest and in the checkpoint, and nowhere else', async () => {

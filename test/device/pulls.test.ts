@@ -25,7 +25,7 @@ import { eventsOf, podsOf, statusOf } from './story.ts';
 
 const stallMs = 3000;
 /** The first step of the manager's back-off; the agent's is 10 s. */
-const backoffMs = 1500;
+const backoffMs = 2500;
 const dockerConfig = (host: string) => JSON.stringify({ auths: { [host]: { username: registryUser, password: registryPassword } } });
 const foreign = process.arch === 'x64' ? 'arm64' : 'amd64';
 const own = process.arch === 'x64' ? 'amd64' : process.arch;
@@ -194,7 +194,7 @@ function managerStories(): void {
       assert.ok((await ensure(image)).ok);
       hanging.setFault({ does: 'hangs' });
       assert.match(failed(await ensure(`${hanging.host}/hang/other:1`)), /^ErrImagePull: pull stalled: 0 bytes in \d+s$/);
-      await until('the proxy to see the client go', 5000, () => hanging.requests.every((r) => r.over));
+      await until('the proxy to see the client go', 20_000, () => hanging.requests.every((r) => r.over));
       await sleep(backoffMs + 100);
       const stale = await ensure(image, { policy: 'Always' });
       assert.ok(stale.ok, failed(stale));
@@ -215,18 +215,18 @@ function managerStories(): void {
   });
 
   test('who leaves ends its pull: the registry sees the connection close', async () => {
-    const image = await plain.push(undefined, { name: 'left/app:1', extraBytes: 3_000_000 });
-    plain.setFault({ does: 'slow', bytesPerSecond: 300_000, on: 'blob' });
+    const image = await plain.push(undefined, { name: 'left/app:1', extraBytes: 6_000_000 });
+    plain.setFault({ does: 'slow', bytesPerSecond: 600_000, on: 'blob' });
     plain.forgetRequests();
     const [one, two] = [new AbortController(), new AbortController()];
     const pulls = [ensure(image, { signal: one.signal }), ensure(image, { signal: two.signal })];
     const results = Promise.allSettled(pulls);
-    await until('blobs to come', 10_000, () => plain.requests.some((r) => r.kind === 'blob' && r.bytes > 300_000));
+    await until('blobs to come', 30_000, () => plain.requests.some((r) => r.kind === 'blob' && r.bytes > 300_000));
     one.abort();
     await sleep(500);
     assert.ok(!plain.requests.some((r) => r.closedEarly), 'the other pod waits for it');
     two.abort();
-    await until('the connection to close', 5000, () => plain.requests.some((r) => r.closedEarly));
+    await until('the connection to close', 20_000, () => plain.requests.some((r) => r.closedEarly));
     assert.deepEqual(
       (await results).map((r) => r.status),
       ['rejected', 'rejected'],
@@ -266,7 +266,7 @@ function agentStories(): void {
   const drop = (name: string, image: string, more: object = {}, spec: object = {}) =>
     agent.drop(`${name}.yaml`, manifest(pod(name, { containers: [{ ...container('main'), image, ...more }], ...spec })));
   const told = async (name: string) => (await podsOf(agent)).find((p) => p.metadata.name === name);
-  const runs = (name: string, timeoutMs = 30_000) =>
+  const runs = (name: string, timeoutMs = 60_000) =>
     until(
       `${name} to run`,
       timeoutMs,
@@ -317,8 +317,8 @@ function agentStories(): void {
       await runs('first');
       await shy.setGone(true);
       drop('second', image, { imagePullPolicy: 'Always' });
-      await runs('second', 15_000);
-      await until('ImageStale to be told', 5000, async () => (await stale('second')) !== undefined, 100);
+      await runs('second');
+      await until('ImageStale to be told', 20_000, async () => (await stale('second')) !== undefined, 100);
       assert.match((await stale('second')) ?? '', /connection refused/);
       const id = statusOf(await told('second'), 'main')?.containerID;
       await shy.push(busybox2, { name: 'shy/app:latest' });
@@ -362,9 +362,9 @@ function agentStories(): void {
       shy.forgetRequests();
       shy.setFault({ does: 'slow', bytesPerSecond: 100_000, on: 'blob' });
       drop('slow', slow);
-      await until('blobs to come', 15_000, () => shy.requests.some((r) => r.kind === 'blob' && r.bytes > 0));
+      await until('blobs to come', 30_000, () => shy.requests.some((r) => r.kind === 'blob' && r.bytes > 20_000)); // of the layer
     };
-    const ends = () => until('the connection to close', 10_000, () => shy.requests.some((r) => r.closedEarly));
+    const ends = () => until('the connection to close', 20_000, () => shy.requests.some((r) => r.closedEarly));
     await begins();
     agent.removeManifest('slow.yaml');
     await ends();

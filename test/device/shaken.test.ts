@@ -1,30 +1,20 @@
 /** Under pods with probes, hooks and volumes something is pulled away: the runtime, a sandbox, the agent in peace. Nobody is killed for what is not its fault. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { ToldPod } from '../../src/api/status.ts';
-import { type Lab, startLab } from './lab.ts';
-import { container, type Fields, manifest, type PodText, pod, serve } from './manifest.ts';
+import type { Lab } from './lab.ts';
+import { container, type Fields, type PodText, pod, serve } from './manifest.ts';
 import { run, sleep, until } from './process.ts';
-import { conditionOf, type Diary, eventsOf, note, podsOf, startDiary, statusOf, uptime, watchPod } from './story.ts';
+import { conditionOf, type Diary, dropPod, eventsOf, podsOf, setStage, sh, statusOf, stay, uptime, watchPod } from './story.ts';
 import { agreed, footprint, gone, shownOf, toldPod } from './truth.ts';
 
 let lab: Lab;
 let diary: Diary;
-before(async () => {
-  diary = startDiary();
-  lab = await startLab('shaken');
-});
-after(async () => {
-  await lab?.stop();
-  diary?.end();
+setStage('shaken', (stage) => {
+  ({ lab, diary } = stage);
 });
 
-const drop = (of: PodText): string => {
-  lab.agent.drop(`${of.metadata.name}.yaml`, manifest(of));
-  return of.metadata.name;
-};
-const sh = (script: string): string[] => ['sh', '-c', note + script];
-const stay = (name: string) => `note "${name} begins"; trap 'note "${name} TERM"; exit 0' TERM; sleep 2147483647 & wait $!`;
+const drop = (of: PodText): string => dropPod(lab, of);
 const member = (name: string, more: Fields = {}, script = stay(name)) =>
   container(name, sh(script), { volumeMounts: [diary.mount], ...more });
 const ready = (p: ToldPod | undefined): boolean => conditionOf(p, 'Ready') === 'True';

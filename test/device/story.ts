@@ -2,9 +2,12 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, before } from 'node:test';
 import type { ToldPod, V1Event } from '../../src/api/status.ts';
 import type { Agent } from './agent.ts';
 import type { Bed } from './bed.ts';
+import { type Lab, startLab } from './lab.ts';
+import { manifest, type PodText } from './manifest.ts';
 import { sleep, until } from './process.ts';
 
 /** Seconds since boot, the same clock in every container. */
@@ -63,6 +66,33 @@ export function startDiary(): Diary {
     end: () => rmSync(dir, { recursive: true, force: true }),
   };
 }
+
+/** A lab and a diary for all tests of a file, given to it before the first and taken down after the last. */
+export function setStage(name: string, given: (stage: { readonly lab: Lab; readonly diary: Diary }) => void): void {
+  let lab: Lab | undefined;
+  let diary: Diary | undefined;
+  before(async () => {
+    diary = startDiary();
+    lab = await startLab(name);
+    given({ lab, diary });
+  });
+  after(async () => {
+    await lab?.stop();
+    diary?.end();
+  });
+}
+
+/** Puts its manifest into the folder; the pod's name. */
+export function dropPod(lab: Lab, of: PodText): string {
+  lab.agent.drop(`${of.metadata.name}.yaml`, manifest(of));
+  return of.metadata.name;
+}
+
+/** A script that may write into the diary. */
+export const sh = (script: string): string[] => ['sh', '-c', note + script];
+
+/** Notes that it begins, serves, and notes that it was asked to end. */
+export const stay = (name: string): string => `note "${name} begins"; trap 'note "${name} TERM"; exit 0' TERM; sleep 2147483647 & wait $!`;
 
 export async function podsOf(agent: Agent): Promise<readonly ToldPod[]> {
   return (JSON.parse((await agent.get('/pods')).body) as { items?: ToldPod[] }).items ?? [];

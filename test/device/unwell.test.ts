@@ -1,31 +1,21 @@
 /** Hooks and probes that fail, hang or overrun on a real containerd: who is ended, by whose grace, what is told, and that an end always comes. */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
-import { after, before, describe, test } from 'node:test';
-import { type Lab, startLab } from './lab.ts';
-import { container, deaf, type Fields, manifest, type PodText, pod } from './manifest.ts';
+import { describe, test } from 'node:test';
+import type { Lab } from './lab.ts';
+import { container, deaf, type Fields, type PodText, pod } from './manifest.ts';
 import { sleep, until } from './process.ts';
-import { conditionOf, type Diary, eventsOf, note, startDiary, statusOf, uptime, watchPod } from './story.ts';
+import { conditionOf, type Diary, dropPod, eventsOf, setStage, sh, statusOf, stay, uptime, watchPod } from './story.ts';
 import { agreed, footprint, gone, shownOf, toldPod, toldSync } from './truth.ts';
 
 let lab: Lab;
 let diary: Diary;
-before(async () => {
-  diary = startDiary();
-  lab = await startLab('unwell');
-});
-after(async () => {
-  await lab?.stop();
-  diary?.end();
+setStage('unwell', (stage) => {
+  ({ lab, diary } = stage);
 });
 
-const drop = (of: PodText): string => {
-  lab.agent.drop(`${of.metadata.name}.yaml`, manifest(of));
-  return of.metadata.name;
-};
-const sh = (script: string): string[] => ['sh', '-c', note + script];
+const drop = (of: PodText): string => dropPod(lab, of);
 const exec = (script: string) => ({ exec: { command: sh(script) } });
-const stay = (name: string) => `note "${name} begins"; trap 'note "${name} TERM"; exit 0' TERM; sleep 2147483647 & wait $!`;
 const member = (name: string, more: Fields = {}, script = stay(name)) =>
   container(name, sh(script), { volumeMounts: [diary.mount], ...more });
 const story = (name: string, grace: number, containers: readonly object[], more: Fields = {}) =>

@@ -215,6 +215,12 @@ test('an import of which nothing is read any more is ended, one that takes long 
   assert.equal((await slow.importer.importFile(slow.file('x.tar', 'xxxxxxxxxx'))).ok, true);
 });
 
+test('the padding of a tar that ctr leaves unread is no stall: the layers are being unpacked then', async (t) => {
+  const r = room(t, `head -c 100000 >/dev/null; sleep 1.5\n${unpacking('localhost/busybox:1')}`, { stalledMs: 300 });
+  const padded = r.file('x.tar', Buffer.concat([Buffer.alloc(100_000, 1), Buffer.alloc(10_240)]));
+  assert.equal((await r.importer.importFile(padded)).ok, true);
+});
+
 test('one archive after the other', async (t) => {
   const r = room(t, `cd "$(dirname "$0")"\nmkdir busy || exit 9\nsleep 0.2\nrmdir busy\n${unpacking('localhost/busybox:1')}`);
   const results = await Promise.all(['1.tar', '2.tar', '3.tar'].map((name) => r.importer.importFile(r.file(name, 'x'))));

@@ -55,6 +55,20 @@ test('an image that is here is used without a pull', async () => {
   assert.deepEqual(room.events, ['c Normal Pulled: Container image "localhost/busybox:1" already present on machine']);
 });
 
+test('two people want one image: one who goes away takes nothing from the other', async () => {
+  const room = new Room();
+  room.runtime.images.set('r.example/x:1', { state: 'pullable', pullMs: 5_000 });
+  const leaves = new AbortController();
+  const first = room.manager.pullNow('r.example/x:1', leaves.signal);
+  const second = room.manager.pullNow('r.example/x:1', new AbortController().signal);
+  await room.clock.advance(1_000);
+  leaves.abort();
+  await assert.rejects(first);
+  await room.clock.advance(10_000);
+  assert.equal((await second).ok, true);
+  assert.equal(room.pulls(), 1);
+});
+
 test('an absent image is pulled and told with its times', async () => {
   const room = new Room();
   room.runtime.images.set('r.example/x:1', { state: 'pullable', pullMs: 1250, username: 'nginx' });

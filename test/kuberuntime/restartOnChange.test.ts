@@ -209,6 +209,17 @@ test('sidecars restart in place; init containers and containers that ended do no
   assert.ok(house.events.some((e) => e.endsWith('Killing: Init container side: a ConfigMap or Secret it uses changed')));
 });
 
+test('nothing is read or written for a container that has ended', async () => {
+  const both = [container('a', key('site', 'one')), container('once', key('site', 'one'))];
+  const plain = pod(both, { restartPolicy: 'OnFailure' }, {});
+  const { house, sync } = await story([map('site', { one: '1' })], plain);
+  house.runtime.exit(house.id('once'), 0);
+  await house.settle(plain);
+  const runs = house.id('a');
+  await sync(pod(both, { restartPolicy: 'OnFailure' }));
+  assert.deepEqual([...house.runStore.entries.keys()], [`config-seen/${runs}`]);
+});
+
 test('volumes count by what of them is mounted', async () => {
   const volumes = [
     { name: 'all', configMap: { name: 'site' } },

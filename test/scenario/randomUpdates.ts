@@ -42,6 +42,7 @@ function textOf(name: Name, w: Wanted): string {
   const fields = [
     'name: app',
     `image: "${imageOf(name, w.tag)}"`,
+    `command: [${w.job ? 'once' : 'stay'}]`,
     `imagePullPolicy: ${w.always ? 'Always' : 'IfNotPresent'}`,
     `readinessProbe: {exec: {command: [ready, "${w.tag}"]}, periodSeconds: 2, failureThreshold: 1}`,
     ...(w.port > 0 ? [`ports: [{containerPort: 80, hostPort: ${w.port}}]`] : []),
@@ -70,6 +71,8 @@ export class RandomUpdates {
   #wanted = new Map<Name, Wanted>();
   #random: () => number;
   #full = false;
+  #podOf = new Map<string, string>();
+  #always = new Set<string>();
   #releases: (() => void)[] = [];
 
   constructor(readonly seed: number) {
@@ -78,12 +81,25 @@ export class RandomUpdates {
     const { runtime, stateStore } = this.world;
     for (const name of names) for (const tag of ['1', 'sick', 'mad']) runtime.images.set(imageOf(name, tag), { state: 'present' });
     for (const name of names) runtime.images.set(imageOf(name, '2'), { state: 'pullable', pullMs: 8_000 });
-    runtime.onStart((_, { userSpecifiedImage: image }, { labels }) => ({
+    runtime.onStart((_, { userSpecifiedImage: image, command }) => ({
       exec: ([, tag]) => ({ exitCode: tag === 'sick' ? 1 : 0 }),
       ...(image.endsWith(':mad') && { exitAfterMs: 3_000, exitCode: 1 }),
-      ...(this.#wanted.get(labels['io.kubernetes.pod.name'] as Name)?.job === true && { exitAfterMs: 60_000, exitCode: 0 }),
+      ...(command[0] === 'once' && { exitAfterMs: 60_000, exitCode: 0 }),
     }));
     const put = stateStore.put.bind(stateStore);
+    const stop = runtime.stopContainer.bind(runtime);
+    runtime.stopContainer = (id, grace) => {
+      const { config, podUid } = runtime.containers.get(id) ?? {};
+      const name = config?.userSpecifiedImage.split(/[/:]/)[1];
+      if (
+        name !== undefined &&
+        podUid !== undefined &&
+        this.world.pod(name)?.metadata.uid === podUid &&
+        this.#wanted.get(name as Name)?.elsewhere === false
+      )
+        this.#podOf.set(id, name);
+      return stop(id, grace);
+    };
     stateStore.put = (key, value) => (this.#full ? Promise.reject(new Error('no space left on device')) : put(key, value));
   }
 
@@ -99,6 +115,7 @@ export class RandomUpdates {
     await this.#mend();
     await world.advance(1_500);
     this.#judge();
+    this.#judgePulls();
     await this.#judgeQuiet();
     this.faults.push(...world.runtime.violations);
     return this.faults;
@@ -106,6 +123,7 @@ export class RandomUpdates {
 
   #write(name: Name, wanted: Wanted): void {
     this.#wanted.set(name, wanted);
+    if (wanted.always) this.#always.add(imageOf(name, wanted.tag));
     this.world.folder.write(`${name}.yaml`, textOf(name, wanted));
   }
 
@@ -166,7 +184,10 @@ export class RandomUpdates {
       runtime.setDown(false);
     } else if (dice < 0.88) {
       say('the Secrets change');
-      world.folder.write('db.yaml', `apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {pw: v${Math.floor(this.#random() * 3)}}\n`);
+      world.folder.write(
+        'db.yaml',
+        `apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {pw: v${Math.floor(this.#random() * 3)}}\n`,
+      );
     } else if (dice < 0.9) {
       say('the agent stops and starts again');
       const stopped = world.kubelet.stop();
@@ -242,25 +263,26 @@ export class RandomUpdates {
         if (runs !== undefined || sync !== undefined) faults.push(`${name} was removed: ${runs} runs, ${said}`);
         continue;
       }
-      const other = names.find((n) => n !== name && wanted.port > 0 && this.#holds(n, wanted.port));
-      if (sync?.phase === 'UpdateBlocked' || sync?.reason === 'NodePorts') {
-        if (other === undefined) faults.push(`${name} waits without a cause: ${said}`);
+      const [, port, by] = /port (\d+)\/TCP is used by pod default\/(\w+)/.exec(said) ?? [];
+      if (sync?.phase === 'UpdateBlocked' || sync?.reason === 'NodePorts' || /its update is blocked \(/.test(said)) {
+        if (!this.#holds(by as Name, Number(port))) faults.push(`${name} waits without a cause: ${said}`);
         continue;
       }
       if (sync?.phase === 'Held') faults.push(`${name} is held by nobody: ${said}`);
       const healthy = wanted.tag !== 'sick' && wanted.tag !== 'mad';
-      if (sync?.phase === 'RolledBack') {
-        if (healthy || !wanted.rollback || wanted.elsewhere) faults.push(`${name} ${JSON.stringify(wanted)} went back: ${said}`);
-        if (sync.desired?.revision === sync.running?.revision) faults.push(`${name} went back to itself`);
+      if (sync?.phase === 'RolledBack' || /; rolled back: /.test(said)) {
+        if ((healthy && !said.includes('NodePorts')) || !wanted.rollback || wanted.elsewhere)
+          faults.push(`${name} ${JSON.stringify(wanted)} went back: ${said}`);
+        if (sync?.desired?.revision === sync?.running?.revision) faults.push(`${name} went back to itself`);
         continue;
       }
       if (wanted.elsewhere) {
-        if (sync?.reason !== 'NodeAffinity' && sync?.phase !== 'Succeeded') faults.push(`${name} is meant for another node: ${said}`);
+        if (sync?.reason !== 'NodeAffinity' && sync?.phase !== 'Completed') faults.push(`${name} is meant for another node: ${said}`);
         continue;
       }
       if (sync?.desired?.revision !== sync?.running?.revision) faults.push(`${name} runs another revision: ${said}`);
       if (wanted.job) {
-        if (sync?.phase !== 'Succeeded' && sync?.phase !== 'Failed') faults.push(`${name} ran once: ${said}`);
+        if (sync?.phase !== 'Completed' && sync?.phase !== 'Failed') faults.push(`${name} ran once: ${said}`);
       } else if (wanted.tag === 'mad') {
         if (app?.config.userSpecifiedImage !== imageOf(name, 'mad')) faults.push(`${name} should crash as mad: ${said}`);
       } else {
@@ -271,9 +293,28 @@ export class RandomUpdates {
     }
   }
 
+  /** Nothing was stopped for an image that was not here: what starts after a stop was not pulled between the two. */
+  #judgePulls(): void {
+    const stopped = new Map<string, number>();
+    const pulled = new Map<string, number>();
+    for (const { method, args, at } of this.world.runtime.calls) {
+      if (method === 'pullImage') pulled.set(String(args[0]), at);
+      const pod = method === 'stopContainer' ? this.#podOf.get(String(args[0])) : undefined;
+      if (pod !== undefined) stopped.set(pod, at);
+      if (method !== 'createContainer') continue;
+      const [, config, sandbox] = args as [unknown, { userSpecifiedImage: string }, { name: string }];
+      const [from, pull] = [stopped.get(sandbox.name), pulled.get(config.userSpecifiedImage)];
+      stopped.delete(sandbox.name);
+      if (from !== undefined && pull !== undefined && pull > from && at - from < 120_000 && !this.#always.has(config.userSpecifiedImage))
+        this.faults.push(`${config.userSpecifiedImage} was pulled at ${pull} after a stop at ${from}, and started at ${at}`);
+    }
+  }
+
   #holds(name: Name, port: number): boolean {
     const app = this.world.runtime.find(name, 'app');
-    return app?.config !== undefined && (this.world.pod(name)?.spec.containers ?? []).some((c) => c.ports?.some((p) => p.hostPort === port));
+    return (
+      app?.config !== undefined && (this.world.pod(name)?.spec.containers ?? []).some((c) => c.ports?.some((p) => p.hostPort === port))
+    );
   }
 
   /** In quiet times, agent restarts included, nothing is touched; and no wait is left over. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type KeyText, keyText } from '../../src/api/objects.ts';
+import type { ToldPod } from '../../src/api/status.ts';
 import { RuntimeError } from '../../src/container/runtime.ts';
 import { World } from './world.ts';
 
@@ -38,8 +39,6 @@ async function running(first: Text, world = new World()): Promise<World> {
 const image = (w: World): string | undefined => w.runtime.find('web', 'app')?.config.userSpecifiedImage.split(':').at(-1);
 const told = (w: World): string => `${w.sync('web')?.phase} ${w.sync('web')?.reason}`;
 const edit = (w: World, t: Text): void => w.folder.write('web.yaml', text(t));
-const events = (w: World, reason: string) => w.events.filter((e) => e.reason === reason).map((e) => e.message);
-const pulls = (w: World) => w.runtime.calls.filter((c) => c.method === 'pullImage').length;
 const back = { 'podsched.dev/rollback': '1m' };
 
 test('F8: a new revision that crashes soon after each start goes back, although nothing asks whether it is ready', async () => {
@@ -60,13 +59,19 @@ test('a pod that is moved off the node by its selector does not come back by its
 
 test('an update whose pull secret comes later is pulled within seconds of its coming', async () => {
   const w = await running({ tag: 1 });
-  w.runtime.images.set('localhost/busybox:private', { state: 'failing', error: new RuntimeError('unknown', 'pull access denied: 401 Unauthorized') });
+  w.runtime.images.set('localhost/busybox:private', {
+    state: 'failing',
+    error: new RuntimeError('unknown', 'pull access denied: 401 Unauthorized'),
+  });
   edit(w, { tag: 'private', lines: ['imagePullSecrets: [{name: reg}]'] });
   await w.advance(1_000);
   assert.equal(w.sync('web')?.phase, 'UpdateBlocked');
   w.runtime.images.set('localhost/busybox:private', { state: 'pullable' });
   const auths = Buffer.from(JSON.stringify({ auths: { localhost: { username: 'u', password: 'secret' } } })).toString('base64');
-  w.folder.write('reg.yaml', `apiVersion: v1\nkind: Secret\nmetadata: {name: reg}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: ${auths}}\n`);
+  w.folder.write(
+    'reg.yaml',
+    `apiVersion: v1\nkind: Secret\nmetadata: {name: reg}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: ${auths}}\n`,
+  );
   await w.advance(10);
   assert.deepEqual([image(w), told(w)], ['private', 'Running Ready']);
 });
@@ -84,15 +89,39 @@ test('an update that waits takes nothing back of what is said of the image that 
   assert.deepEqual([w.sync('web')?.phase, stale()], ['UpdateBlocked', before]);
 });
 
-test('a full card at the moment a revision becomes Ready takes nobody back later', async () => {
-  const w = await running({ tag: 1, annotations: back });
+test('an edit that a full card refused is not lost when its pod is judged again for another reason', async () => {
+  const w = await running({ tag: 1 });
   const put = w.stateStore.put.bind(w.stateStore);
-  edit(w, { tag: 2, annotations: back });
-  while (image(w) !== '2') await w.advance(0.1);
   w.stateStore.put = async () => Promise.reject(new Error('no space left on device'));
-  await w.advance(30);
+  edit(w, { tag: 2 });
+  await w.advance(5);
+  const again = w.kubelet.config.retryBlocked([key]);
+  await w.advance(5);
+  await again;
+  assert.equal(image(w), '1');
   w.stateStore.put = put;
-  await w.advance(120);
-  assert.deepEqual([image(w), told(w), events(w, 'RolledBack'), pulls(w)], ['2', 'Running Ready', [], 0]);
-  void key;
+  await w.advance(25);
+  assert.deepEqual([image(w), told(w)], ['2', 'Running Ready']);
+});
+
+test('an agent restart forgets no stale image: it stays told, and is refreshed when its registry is back', async () => {
+  const world = new World();
+  const pull = world.runtime.pullImage.bind(world.runtime);
+  world.runtime.pullImage = async () => Promise.reject(new RuntimeError('unknown', 'dial tcp: connection refused'));
+  const w = await running({ tag: 1, more: 'imagePullPolicy: Always' }, world);
+  const isStale = (pod: ToldPod | undefined) => pod?.status.conditions?.some((c) => c.type === 'podsched.dev/ImageStale') === true;
+  assert.equal(isStale(w.pod('web')), true);
+  const seen: boolean[] = [];
+  w.onTold.push((topic, payload) => {
+    if (topic.includes('/pods/') && payload !== undefined) seen.push(isStale(JSON.parse(payload) as ToldPod));
+  });
+  await w.restart();
+  await w.advance(30);
+  assert.deepEqual([...new Set(seen), isStale(w.pod('web'))], [true, true]);
+  w.runtime.pullImage = pull;
+  await w.advance(320);
+  assert.equal(isStale(w.pod('web')), false);
+  await w.restart();
+  await w.advance(30);
+  assert.equal(isStale(w.pod('web')), false);
 });

@@ -72,6 +72,7 @@ const web = (image: string, annotations?: Readonly<Record<string, string>>) =>
   podOf([`{name: app, image: "${image}"}`], annotations === undefined ? {} : { annotations });
 const other = (image: string) => podOf([`{name: app, image: "${image}"}`], { name: 'other', uid: 'u2' });
 const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as unknown as PodStatus;
+const waiting = { phase: 'Pending', conditions: [] } as unknown as PodStatus;
 const onTrial = (image: string, period = '1m') => web(image, { 'podsched.dev/rollback': period });
 
 test('for what admission blocks nothing is pulled, and its word stands', async () => {
@@ -135,6 +136,7 @@ test('a revision is given up at its time, exactly, also by the next agent of the
   r.wanted.set(pod.key, pod);
   r.good.set(pod.key, 'v1');
   updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  updates.seen(pod, waiting);
   await clock.advance(30_000);
   updates.stop();
   const next = rig({ clock, runStore });
@@ -142,12 +144,39 @@ test('a revision is given up at its time, exactly, also by the next agent of the
   next.r.good.set(pod.key, 'v1');
   await next.updates.load();
   next.updates.carriedOut({ op: 'ADD', pods: [pod] });
-  await clock.advance(29_990);
+  await clock.advance(1);
+  next.updates.seen(pod, waiting);
+  await clock.advance(29_980);
   assert.deepEqual(next.r.given, []);
-  await clock.advance(20);
+  await clock.advance(40);
   assert.deepEqual([next.r.given, r.given], [[`${pod.key} ${pod.revision}`], []]);
   await clock.advance(600_000);
   assert.deepEqual([next.r.given.length, await runStore.list('trials/')], [1, []]);
+});
+
+test('a time that was over while no agent was there: nothing is given up before the pod was seen, and its probes have half a minute', async () => {
+  for (const becomes of [true, false]) {
+    const { r, updates, clock, runStore } = rig();
+    const pod = onTrial('i:2');
+    r.wanted.set(pod.key, pod);
+    updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+    await clock.advance(1_000);
+    updates.stop();
+    await clock.advance(600_000);
+    const next = rig({ clock, runStore });
+    next.r.wanted.set(pod.key, pod);
+    next.r.good.set(pod.key, 'v1');
+    await next.updates.load();
+    next.updates.carriedOut({ op: 'ADD', pods: [pod] });
+    await clock.advance(60_000);
+    assert.deepEqual(next.r.given, [], 'the runtime is away: nobody knows how it is');
+    next.updates.seen(pod, waiting);
+    await clock.advance(25_000);
+    assert.deepEqual(next.r.given, []);
+    if (becomes) next.updates.seen(pod, ready);
+    await clock.advance(20_000);
+    assert.deepEqual([next.r.given.length, next.r.good.get(pod.key) === pod.revision], becomes ? [0, true] : [1, false]);
+  }
 });
 
 test('Ready ends the trial, but not of containers that were made of another definition', async () => {
@@ -158,6 +187,7 @@ test('Ready ends the trial, but not of containers that were made of another defi
     r.wanted.set(pod.key, pod);
     r.good.set(pod.key, 'v1');
     updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+    updates.seen(pod, waiting);
     updates.seen(pod, ready);
     await clock.advance(100_000);
     assert.equal(r.given.length, madeOf ? 0 : 1);
@@ -170,6 +200,7 @@ test('Ready for a moment is not Ready: it counts after ten seconds without a bre
   r.wanted.set(pod.key, pod);
   r.good.set(pod.key, 'v1');
   updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  updates.seen(pod, waiting);
   for (let s = 0; s < 54; s += 6) {
     updates.seen(pod, ready);
     await clock.advance(5_000);
@@ -191,6 +222,7 @@ test('what succeeds is good at once; Ready at the end of its time may still beco
   assert.equal(r.good.get(pod.key), pod.revision);
   r.good.set(pod.key, 'v1');
   updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  updates.seen(pod, waiting);
   await clock.advance(55_000);
   updates.seen(pod, ready);
   await clock.advance(20_000);
@@ -204,9 +236,12 @@ test('a revision that is meant for another node is no failure: it is on trial no
   r.good.set(pod.key, 'v1');
   r.elsewhere = true;
   updates.carriedOut({ op: 'ADD', pods: [pod] });
+  updates.seen(pod, waiting);
   await clock.advance(50_000);
   r.elsewhere = false;
-  updates.carriedOut({ op: 'ADD', pods: [{ ...pod, uid: 'u9' as never }] });
+  const renewed = { ...pod, uid: 'u9' as never };
+  updates.carriedOut({ op: 'ADD', pods: [renewed] });
+  updates.seen(renewed, waiting);
   await clock.advance(50_000);
   assert.deepEqual(r.given, []);
   r.elsewhere = true;
@@ -240,6 +275,7 @@ test('a rollback that cannot be stored is tried again', async () => {
   r.good.set(pod.key, 'v1');
   r.full = true;
   updates.carriedOut({ op: 'UPDATE', pods: [pod] });
+  updates.seen(pod, waiting);
   await clock.advance(65_000);
   r.full = false;
   await clock.advance(10_000);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EditVerdict, PodEdit } from '../../src/api/edit.ts';
+import { type KeyText, keyText } from '../../src/api/objects.ts';
 import type { EnsureResult } from '../../src/container/ensureResult.ts';
 import type { Standing } from '../../src/updates/needed.ts';
 import { Prefetch } from '../../src/updates/prefetch.ts';
@@ -187,4 +188,40 @@ test('several images come one after the other, and the first that fails is told'
   r.pulls[1]?.end(failure(5_000));
   await r.clock.advance(0);
   assert.match(JSON.stringify(await r.judge(edit(old, both))), /ErrImagePull/);
+});
+
+test('a pull that ends by somebody else’s time-out is tried again', async () => {
+  const r = rig();
+  await r.judge(edit(one, two));
+  r.pulls[0]?.end(Object.assign(new Error('too late'), { name: 'TimeoutError' }));
+  await r.clock.advance(60_000);
+  assert.equal(r.pulls.length, 2);
+});
+
+const [reg, other] = ['reg', 'other'].map((name) => keyText({ kind: 'Secret', namespace: 'default', name })) as [KeyText, KeyText];
+
+test('a pull secret that comes, also during a pull that will fail without it, is used at once', async () => {
+  const next = podOf(['{name: app, image: "i:2"}'], { lines: ['imagePullSecrets: [{name: reg}]'] });
+  for (const when of ['during', 'after'] as const) {
+    const r = rig();
+    await r.judge(edit(one, next));
+    if (when === 'during') r.prefetch.objectsChanged([reg]);
+    r.pulls[0]?.end(failure(300_000));
+    await r.clock.advance(0);
+    if (when === 'after') r.prefetch.objectsChanged([other, reg]);
+    await r.clock.advance(1_500);
+    assert.equal(r.pulls.length, 2, when);
+    r.prefetch.objectsChanged([other]);
+    r.pulls[1]?.end(failure(300_000));
+    await r.clock.advance(200_000);
+    assert.equal(r.pulls.length, 2, when);
+  }
+});
+
+test('after the stop nothing is pulled, for a step that was under way neither', async () => {
+  const r = rig();
+  r.prefetch.stop();
+  await r.judge(edit(one, two), 5_000);
+  await r.clock.advance(600_000);
+  assert.deepEqual([r.pulls.length, r.clock.sleeping], [0, 0]);
 });

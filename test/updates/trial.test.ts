@@ -8,6 +8,7 @@ const at = (ms: number) => ms as Monotonic;
 const facts = (o: Partial<TrialFacts>): TrialFacts => ({
   since: at(1000),
   periodMs: 60_000,
+  notBefore: at(1000),
   now: at(61_000),
   good: false,
   ready: false,
@@ -20,6 +21,7 @@ const facts = (o: Partial<TrialFacts>): TrialFacts => ({
 const rows: readonly (readonly [string, Partial<TrialFacts>, unknown])[] = [
   ['its time is over', {}, { do: 'rollback', to: 'v1' }],
   ['long over: the agent was away', { now: at(10_000_000) }, { do: 'rollback', to: 'v1' }],
+  ['over while no agent was there: what became of it is found out first', { notBefore: at(70_000) }, { do: 'wait', until: at(70_000) }],
   ['just begun', { now: at(1000) }, { do: 'wait', until: at(61_000) }],
   ['a moment before', { now: at(59_999) }, { do: 'wait', until: at(61_000) }],
   ['a timer that came a fraction early', { now: at(60_999.5) }, { do: 'rollback', to: 'v1' }],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -89,6 +89,34 @@ test('…OrCreate creates: a folder with all above it, a file in a folder that i
   assert.equal(readFileSync(join(dir, 'a/f'), 'utf8'), 'text');
   await assert.rejects(checkHostPath({ path: join(dir, 'none/f'), type: 'FileOrCreate' }), /cannot be created \(ENOENT\)/);
   assert.ok(!existsSync(join(dir, 'none')));
+});
+
+test('a link that a container puts where a folder was just made gives nothing of the node another mode', async () => {
+  const dir = folder();
+  const [shared, secret] = [join(dir, 'shared'), join(dir, 'secret')];
+  mkdirSync(shared);
+  writeFileSync(secret, 'root’s own', { mode: 0o600 });
+  const made = join(shared, 'new');
+  // it waits for the folder and has a link in its place at once
+  const script = `const fs = require('fs');
+    for (;;) {
+      try { fs.rmdirSync(${JSON.stringify(made)}); fs.symlinkSync(${JSON.stringify(secret)}, ${JSON.stringify(made)}); } catch {}
+      if (Math.random() < 0.01) try { fs.unlinkSync(${JSON.stringify(made)}); } catch {}
+    }`;
+  const hostile = spawn(process.execPath, ['-e', script], { stdio: 'ignore' });
+  const outcomes = new Set<string>();
+  try {
+    for (const end = performance.now() + 3000; performance.now() < end; ) {
+      await checkHostPath({ path: made, type: 'DirectoryOrCreate' }).then(
+        () => outcomes.add('made'),
+        (e: Error) => outcomes.add(e.message.replace(made, '')),
+      );
+      assert.equal(mode(secret), '600');
+    }
+  } finally {
+    hostile.kill('SIGKILL');
+  }
+  assert.ok(outcomes.size > 1, [...outcomes].join('; '));
 });
 
 test('fsGroup: group, bits and setgid as the kubelet gives them; links are given, what they lead to is not', async () => {

@@ -178,7 +178,8 @@ test('what others mounted inside a volume stops the removal before anything is d
   const { house, disk } = await busyPod();
   const inside = house.emptyDir('own', 'mnt');
   mkdirSync(inside);
-  await systemMounter.bind(await open(disk), inside);
+  const source = await open(disk);
+  await systemMounter.bind(source, inside).finally(() => source.close());
   await assert.rejects(house.manager.tearDown(uid), /something is still mounted at .*own\/mnt/);
   assert.ok(existsSync(house.emptyDir('own', 'f')));
   assert.equal(readFileSync(join(disk, 'sub/f'), 'utf8'), 'precious');
