@@ -6,11 +6,11 @@
 import { readFile } from 'node:fs/promises';
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
+import { isMissing } from '../world/errno.ts';
 import { hostsText, type Neighbour } from './hosts.ts';
 import { rewrite, writeInPlace } from './inPlace.ts';
 import { hostsName, podFolder, resolvName } from './layout.ts';
 import { type ResolvWords, resolvText } from './resolv.ts';
-import { isMissing } from '../world/errno.ts';
 
 /** A pod of this node with its addresses; on the host's network those of the node. */
 export interface NodePod {

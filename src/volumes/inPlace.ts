@@ -4,8 +4,8 @@
  */
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, open } from 'node:fs/promises';
-import { pathOf } from './descriptor.ts';
 import { isMissing } from '../world/errno.ts';
+import { pathOf } from './descriptor.ts';
 
 /** Nothing that was read as text should grow the agent. */
 const largestBytes = 1 << 20;

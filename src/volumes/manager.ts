@@ -16,6 +16,7 @@ import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { HeldBack } from '../container/heldBack.ts';
 import type { Mount } from '../container/runtime.ts';
 import type { Clock } from '../world/clock.ts';
+import { isMissing } from '../world/errno.ts';
 import { describeError, type Log } from '../world/log.ts';
 import { type ContainerMountsDeps, containerMounts, type MountOptions } from './containerMounts.ts';
 import { EtcFiles, type NodePod } from './etcFiles.ts';
@@ -27,7 +28,6 @@ import { removePodFolder } from './removePod.ts';
 import type { ResolvWords } from './resolv.ts';
 import { VolumeError, type VolumeFailure } from './volumeError.ts';
 import { mountedVolumes } from './volumeMounts.ts';
-import { isMissing } from '../world/errno.ts';
 
 export interface VolumeManagerDeps {
   readonly clock: Clock;

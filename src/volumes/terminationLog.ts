@@ -4,8 +4,8 @@
  * the files of attempts long gone are removed, since on a card they would only ever grow.
  */
 import { chmod, mkdir, open, readdir, unlink } from 'node:fs/promises';
-import { pathOf } from './descriptor.ts';
 import { isMissing } from '../world/errno.ts';
+import { pathOf } from './descriptor.ts';
 
 /** The attempt itself and those whose records the runtime may still have. */
 const keptAttempts = 4;
