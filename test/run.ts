@@ -79,7 +79,7 @@ async function lane(...runs: readonly (readonly [some: readonly string[], concur
   }
 }
 // real runtimes and brokers are mostly waited for, so two files at a time; what only needs a processor goes on beside them
-await Promise.all([lane([device, 2, 300_000]), lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 1, 600_000])]);
+await Promise.all([lane([device, 2, 300_000]), lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 2, 600_000])]);
 
 // Nothing may be left. What is, is named and cleared away, and the run has failed.
 let left = leftovers(mark, folder, before);

@@ -205,9 +205,11 @@ test('two images that share the damaged layer come up, each after a repair of it
       await until('the layer to be fetched anew', 60_000, whole, 500);
       for (const name of names) await runs(agent, name, 2, 60_000);
       const said = (await Promise.all(names.map((name) => repairs(agent, name)))).flat();
-      assert.equal(said.filter((e) => /what may share the damage/.test(e)).length, 1);
-      assert.equal(said.filter((e) => e.startsWith('ImageRepaired:')).length, 3);
-      assert.equal(said.filter((e) => e.startsWith('ImageRepairFailed:')).length, 1);
+      assert.equal(said.filter((e) => /what may share the damage/.test(e)).length, 1, said.join('\n'));
+      assert.equal(said.filter((e) => e.startsWith('ImageRepaired:')).length, 3, said.join('\n'));
+      // at least of the first that failed again; whether the other one had failed again by then is a matter of the moment
+      const failed = said.filter((e) => e.startsWith('ImageRepairFailed:')).length;
+      assert.ok(failed === 1 || failed === 2, said.join('\n'));
     },
   );
 });

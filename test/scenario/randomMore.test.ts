@@ -1,0 +1,6 @@
+/** The other half of the random worlds of random.test.ts: two files run beside each other. */
+import { test } from 'node:test';
+import { RandomStory } from './random.ts';
+import { allConverge } from './randomSeeds.ts';
+
+test('seeds 151 to 300 converge as well', (t) => allConverge(t, 151, 300, (seed) => new RandomStory(seed)));
