@@ -146,24 +146,26 @@ export class RuntimeSide {
     }
   }
 
-  /** Takes away what is dead of one pod; asked again meanwhile, one more pass follows. Never rejects. */
-  async collectPod(uid: PodUid, removeAll: boolean): Promise<void> {
+  /** Takes away what is dead of one pod; asked again meanwhile, one more pass follows. False: something is left. Never rejects. */
+  async collectPod(uid: PodUid, removeAll: boolean): Promise<boolean> {
     if (this.#collecting.has(uid)) {
       this.#collecting.set(uid, { again: true, removeAll });
-      return;
+      return true;
     }
+    let clean = true;
     let next = { again: true, removeAll };
     while (next.again) {
       this.#collecting.set(uid, { again: false, removeAll });
       try {
-        await this.gc.collectPod(uid, 1, next.removeAll);
+        clean = await this.gc.collectPod(uid, 1, next.removeAll);
       } catch (e) {
-        // housekeeping comes by again
+        clean = false;
         this.world.log.debug({ uid, error: describeError(e) }, 'what is left of a pod could not be removed yet');
       }
       next = this.#collecting.get(uid) ?? { again: false, removeAll };
     }
     this.#collecting.delete(uid);
+    return clean;
   }
 
   /** One step of a pod; what the runtime is made of is known before the first sandbox. */

@@ -20,6 +20,11 @@ import { describeError } from './world/log.ts';
 
 const soonMs = 2_000;
 const periodMs = 60_000;
+/**
+ * What an agent that was killed had asked of the runtime may still end after this one has listed it, and no event tells of a container that was
+ * only made: all is listed once more, that long after the start.
+ */
+const lateMs = 10_000;
 
 export interface UpkeepParts {
   readonly config: Config;
@@ -40,15 +45,20 @@ export interface UpkeepParts {
 
 export class Upkeep {
   #housekeeping: Housekeeping;
-  /** Changes without a pause put off what comes soon after them, never the regular round. */
-  #due: Deadlines<'soon' | 'regular'>;
+  /** Changes without a pause put off what comes soon after them, never the regular round, nor what is tried again. */
+  #due: Deadlines<'soon' | 'regular' | 'again' | 'late'>;
+  /** How often in a row something could not be removed. */
+  #left = 0;
 
   constructor(
     private readonly world: KubeletWorld,
     private readonly parts: UpkeepParts,
   ) {
     const { pods, pleg, workers, runtime } = parts;
-    this.#due = new Deadlines(world.clock, parts.due);
+    this.#due = new Deadlines(world.clock, (why) => {
+      if (why === 'late') void parts.pleg.relist().then(parts.due, parts.due); // PLEG has logged why not
+      else parts.due();
+    });
     this.#housekeeping = new Housekeeping({
       ready: () => this.settled(),
       desired: () => pods.list(),
@@ -65,7 +75,9 @@ export class Upkeep {
 
   start(): void {
     this.soon();
-    this.#due.set('regular', after(this.world.clock.monotonic(), periodMs));
+    const now = this.world.clock.monotonic();
+    this.#due.set('regular', after(now, periodMs));
+    this.#due.set('late', after(now, lateMs));
   }
 
   stop(): void {
@@ -95,7 +107,15 @@ export class Upkeep {
     const { pods, pleg, runtime } = this.parts;
     const removeAll = this.#isNobodys(uid);
     if (!removeAll && pods.get(uid) === undefined) return;
-    void runtime.collectPod(uid, removeAll).then(() => pleg.look(uid)); // it never rejects
+    void runtime.collectPod(uid, removeAll).then((clean) => {
+      if (!clean) this.#somethingLeft();
+      pleg.look(uid);
+    }); // it never rejects
+  }
+
+  /** The runtime was busy, or another's removal under way: it is tried again after 2 s, then twice as long, not only at the next regular round. */
+  #somethingLeft(): void {
+    this.#due.setEarlier('again', after(this.world.clock.monotonic(), Math.min(soonMs * 2 ** this.#left++, periodMs)));
   }
 
   /** No manifest, no worker, nobody who may still claim it: asked anew at each removal, for a pass takes long and pods come meanwhile. */
@@ -114,7 +134,9 @@ export class Upkeep {
   async #collect(): Promise<void> {
     const { pleg, runtime, completions, pods, config } = this.parts;
     const listed = pleg.pods();
-    await runtime.gc.collect(listed, { keepPerName: 1, mayRemoveContent: (uid) => this.#isNobodys(uid) });
+    const clean = await runtime.gc.collect(listed, { keepPerName: 1, mayRemoveContent: (uid) => this.#isNobodys(uid) });
+    if (clean) this.#left = 0;
+    else this.#somethingLeft();
     const ids = new Set<string>(listed.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id)));
     await runtime.adoption.retain(ids);
     await runtime.restartOnChange.retain(ids);

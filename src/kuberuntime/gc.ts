@@ -1,7 +1,7 @@
 /**
  * Takes away what is over: ended containers beyond the newest of a name, dead sandboxes, logs; everything of a pod that is gone and ended.
  * Owns nothing. It never touches what runs, nor what is not ours; the caller asks it only when all sources are ready, since before that
- * nobody knows who is gone. One thing that cannot be removed does not keep the rest.
+ * nobody knows who is gone. One thing that cannot be removed does not keep the rest, and whoever asked hears that something is left.
  * Mirrors kubelet v1.32 kuberuntime_gc.go (facts 13.1–13.3), with the wall clock left out: age is the attempt.
  */
 import type { PodUid } from '../api/objects.ts';
@@ -35,34 +35,38 @@ export interface CollectOptions {
 export class ContainerGc {
   constructor(private readonly deps: ContainerGcDeps) {}
 
-  /** One pod, as the runtime lists it now. Rejects only when it cannot be listed. */
-  async collectPod(uid: PodUid, keepPerName: number, removeAll: boolean): Promise<void> {
+  /** One pod, as the runtime lists it now. False: something could not be removed. Rejects only when it cannot be listed. */
+  async collectPod(uid: PodUid, keepPerName: number, removeAll: boolean): Promise<boolean> {
     const sandboxes = (await this.deps.runtime.listSandboxes(uid)).filter((s) => this.deps.mine(s.labels));
     const containers = (await this.deps.runtime.listContainers(uid)).filter((c) => this.deps.mine(c.labels));
     // a container may be without its sandbox: one that was being made for an agent that died, while the next one took the sandbox away
     const words = sandboxes[0]?.labels ?? containers[0]?.labels;
     const [name, namespace] = [words?.[labels.podName], words?.[labels.podNamespace]];
-    if (name === undefined || namespace === undefined) return;
-    await this.#collect({ uid, name, namespace, sandboxes, containers }, keepPerName, removeAll);
+    if (name === undefined || namespace === undefined) return true;
+    return this.#collect({ uid, name, namespace, sandboxes, containers }, keepPerName, removeAll);
   }
 
-  /** All pods (as PLEG last recorded them), and the log folders of pods that the runtime no longer knows. */
-  async collect(pods: readonly RuntimePod[], o: CollectOptions): Promise<void> {
+  /** All pods (as PLEG last recorded them), and the log folders of pods that the runtime no longer knows. False: something is left. */
+  async collect(pods: readonly RuntimePod[], o: CollectOptions): Promise<boolean> {
+    let clean = true;
     const ours = pods.filter((p) => [...p.sandboxes, ...p.containers].every((r) => this.deps.mine(r.labels)));
     for (const pod of ours) {
       const removeAll = o.mayRemoveContent(pod.uid);
       // Listing again costs a call, so only where there is something to take away.
       if (removeAll || hasGarbage(pod, o.keepPerName)) {
-        await this.collectPod(pod.uid, o.keepPerName, removeAll).catch((e) => this.#report(pod, e));
+        const done = await this.collectPod(pod.uid, o.keepPerName, removeAll).catch((e) => this.#report(pod, e));
+        clean = done && clean;
       }
     }
     const known = new Set(pods.map((p) => p.uid));
     for (const pod of await this.deps.logs.list()) {
-      if (!known.has(pod.uid) && o.mayRemoveContent(pod.uid)) await this.deps.logs.removePod(pod).catch((e) => this.#report(pod, e));
+      if (!known.has(pod.uid) && o.mayRemoveContent(pod.uid)) clean = (await this.#removeLogs(pod)) && clean;
     }
+    return clean;
   }
 
-  async #collect(pod: RuntimePod, keepPerName: number, removeAll: boolean): Promise<void> {
+  async #collect(pod: RuntimePod, keepPerName: number, removeAll: boolean): Promise<boolean> {
+    let clean = true;
     const removed = new Set<string>();
     for (const record of surplus(pod.containers, removeAll ? 0 : keepPerName, removeAll)) {
       try {
@@ -70,7 +74,7 @@ export class ContainerGc {
         await removeRecord(this.deps, pod, record);
         removed.add(record.id);
       } catch (e) {
-        this.#report(pod, e);
+        clean = this.#report(pod, e);
       }
     }
     const left = pod.containers.filter((c) => !removed.has(c.id));
@@ -81,10 +85,18 @@ export class ContainerGc {
         await this.deps.runtime.removeSandbox(sandbox.id).catch(ignoreNotFound);
         leftSandboxes--;
       } catch (e) {
-        this.#report(pod, e);
+        clean = this.#report(pod, e);
       }
     }
-    if (removeAll && left.length === 0 && leftSandboxes === 0) await this.deps.logs.removePod(pod).catch((e) => this.#report(pod, e));
+    if (removeAll && left.length === 0 && leftSandboxes === 0) clean = (await this.#removeLogs(pod)) && clean;
+    return clean;
+  }
+
+  #removeLogs(pod: PodRef): Promise<boolean> {
+    return this.deps.logs.removePod(pod).then(
+      () => true,
+      (e) => this.#report(pod, e),
+    );
   }
 
   /** Nobody knows whether it runs: it is ended before it is removed. */
@@ -93,8 +105,9 @@ export class ContainerGc {
     await this.deps.runtime.stopContainer(record.id, grace).catch(ignoreNotFound);
   }
 
-  #report(pod: PodRef, e: unknown): void {
+  #report(pod: PodRef, e: unknown): false {
     this.deps.log.warn({ pod: pod.name, uid: pod.uid, error: describeError(e) }, 'something of a pod could not be removed');
+    return false;
   }
 }
 

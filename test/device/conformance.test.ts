@@ -57,7 +57,7 @@ async function pods(): Promise<Map<string, Fields>> {
 const judged = (of: Case, pod: Fields | undefined, events: readonly Fields[] = []): string[] => judge(of, { pod, events, recorder }, place);
 
 const ofPod = /^(metadata|spec|status)\b/;
-const later = /^(events|sequence\.(edit|delete))\b/;
+const later = /^(events|order|sequence\.(edit|delete))\b/;
 
 /** Looks every half second until `check` is content; false after `timeoutMs`. */
 async function settled(what: string, timeoutMs: number, check: () => Promise<boolean>): Promise<boolean> {

@@ -16,7 +16,7 @@ export interface Side {
   metadata: Fields;
   spec: Fields;
   status: Fields;
-  /** `<field path> <type> <reason>: <message>` → true: how often and in which order is not compared. */
+  /** `<field path> <type> <reason>: <message>` → true, in the order in which they first came: how often is not compared. */
   events: { [event: string]: Json };
 }
 
@@ -61,7 +61,7 @@ const replaceIn = (fields: Fields, key: string, value: Json): void => {
 function onlyConfigs({ ours, theirs }: Both, keep: 'configs' | 'identity'): void {
   for (const side of [ours, theirs]) {
     side.sequence = { start: [], edit: [], delete: [], exec: [] };
-    side.events = {};
+    if (!hasEvent(theirs, 'Started')) side.events = {};
     side.status = 'qosClass' in side.status ? { qosClass: side.status.qosClass ?? null } : {};
     if (keep === 'identity') {
       side.sandbox = null;

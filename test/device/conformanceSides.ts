@@ -95,12 +95,23 @@ function theirSide(of: Case): Side {
   };
 }
 
+/** By field path, the events that both sides have in the order in which `side` has them. What only one has is a difference already. */
+function orderOfEvents(side: Side, other: Side): { [fieldPath: string]: Json } {
+  const order = new Map<string, string>();
+  for (const event of Object.keys(side.events).filter((e) => e in other.events)) {
+    const at = event.slice(0, event.indexOf(' '));
+    order.set(at, `${order.get(at) ?? ''}\n${event}`);
+  }
+  return Object.fromEntries(order);
+}
+
 /** What is left of the differences after the allowed ones, or after all of them but one. */
 export function judge(of: Case, seen: Seen, place: Place, without?: Rule): string[] {
   const both: Both = { of, ours: ourSide(of, seen, place), theirs: theirSide(of) };
   for (const rule of rules) if (rule !== without) rule.apply(both);
-  const flat = (side: Side): Json => ({
+  const flat = (side: Side, other: Side): Json => ({
     ...side,
+    order: orderOfEvents(side, other),
     sequence: {
       start: side.sequence.start.join(', '),
       edit: side.sequence.edit.join(', '),
@@ -108,7 +119,7 @@ export function judge(of: Case, seen: Seen, place: Place, without?: Rule): strin
       exec: Object.fromEntries(side.sequence.exec.map((e) => [e, true])),
     },
   });
-  return differences(flat(both.ours), flat(both.theirs));
+  return differences(flat(both.ours, both.theirs), flat(both.theirs, both.ours));
 }
 
 /** Whether a rule has anything to do with a pod. `differs`: how many differences are left with it. */

@@ -223,7 +223,10 @@ export async function agreed(
       wrong = untrue(pod, shown, mayBeUnready);
       if (wrong.length === 0) return { pod, sync, shown };
     }
-    if (performance.now() > end) throw new Error(`what is told of ${name} is not what is shown: ${wrong.join('; ')}\n${text(pod.status)}`);
+    if (performance.now() > end)
+      throw new Error(
+        `what is told of ${name} is not what is shown: ${wrong.join('; ')}\n${text(pod.status)}\n${text(shown.containers)}\n${text(shown.sandboxes)}\n${lab.agent.log().slice(-3000)}`,
+      );
     await sleep(100);
   }
 }

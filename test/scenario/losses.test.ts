@@ -1,6 +1,7 @@
 /** What the stores lose or refuse costs no pod: a full or unreadable card, a full run directory, a lost checkpoint. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { RuntimeError } from '../../src/container/runtime.ts';
 import type { PodRef } from '../../src/kuberuntime/names.ts';
 import { manifest, noLogs, World } from './world.ts';
 
@@ -166,4 +167,29 @@ test('with the checkpoint lost, a one-shot pod that had ended and was edited in 
   await world.advance(30);
   assert.equal(world.sync('job')?.phase, 'Completed');
   assert.equal(world.runtime.deeds.filter((d) => d === 'startContainer').length, 2);
+});
+
+for (const method of ['removeContainer', 'removeSandbox'] as const) {
+  test(`what the runtime refuses to remove (${method}) is removed when it is asked again, seconds later, with nothing else happening`, async () => {
+    const world = await running('web');
+    await world.advance(30);
+    world.runtime.failNext(method, new RuntimeError('unknown', 'container is already in removing state'), 2);
+    world.folder.files.delete('web.yaml');
+    await world.advance(45);
+    assert.deepEqual([...world.runtime.containers.keys(), ...world.runtime.sandboxes.keys()], []);
+  });
+}
+
+test('a container that the runtime finishes making for an agent that was killed, after the next one has listed everything, goes too', async () => {
+  const world = await running('web');
+  const [made] = world.runtime.containers.values();
+  assert.ok(made);
+  world.folder.files.delete('web.yaml');
+  await world.restart();
+  await world.advance(8);
+  assert.deepEqual([...world.runtime.containers.keys()], [], 'the orphan was ended and removed');
+  // no event tells of it, and its sandbox is gone
+  world.runtime.containers.set('late' as typeof made.id, { ...made, id: 'late' as typeof made.id, state: 'created' });
+  await world.advance(30);
+  assert.deepEqual([...world.runtime.containers.keys()], []);
 });
