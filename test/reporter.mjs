@@ -7,7 +7,9 @@ import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 const everyName = process.env.PODSCHED_TEST_NAMES === '1';
-const short = (file) => relative(process.cwd(), file);
+const built = process.env.PODSCHED_TEST_BUILT;
+/** The source of a file, seen from here. */
+const short = (file) => relative(built !== undefined && file.startsWith(built) ? built : process.cwd(), file).replace(/\.js$/, '.ts');
 
 /** The error as a person wants it: node wraps what was thrown in an ERR_TEST_FAILURE. */
 function reason(error) {

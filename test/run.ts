@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
+import { builtPath, builtTests } from './built.ts';
 import { sweepBeds } from './device/bed.ts';
 import { killPid, until } from './device/process.ts';
 import { leftovers, machineTraces, runMark } from './leftovers.ts';
@@ -17,9 +18,9 @@ const totalMs = 14 * 60_000;
 const startedAt = performance.now();
 
 const patterns = process.argv.slice(2);
-const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+const files = ['test', 'src/cgroup-ts/test']
+  .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((f) => join(folder, f)))
   .filter((f) => f.endsWith('.test.ts'))
-  .map((f) => join('test', f))
   .filter((f) => patterns.length === 0 || patterns.some((p) => f.includes(p)))
   .sort();
 if (files.length === 0) {
@@ -33,20 +34,29 @@ chmodSync(folder, 0o755); // brokers of tests give up root and must reach their 
 const mark = basename(folder);
 const countsFile = join(folder, 'counts');
 const cache = process.env.PODSCHED_TEST_CACHE ?? join(tmpdir(), 'podsched-test-cache');
-// tsx keeps what it compiled in the system's temporary folder: let the run use that
+// tsx keeps what it compiled in the system's temporary folder: let what a test starts use that
 const compiled = `tsx-${process.getuid?.() ?? ''}`;
 mkdirSync(join(tmpdir(), compiled), { recursive: true });
 symlinkSync(join(tmpdir(), compiled), join(folder, compiled));
+symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+const built = join(folder, 'built');
 
 let interrupted: string | undefined;
 
 /** One run of node's runner over some files. */
 function runFiles(some: readonly string[], concurrency: number, fileTimeoutMs: number): Promise<number> {
   return new Promise((resolve) => {
-    const args = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${fileTimeoutMs}`];
-    const child = spawn(process.execPath, [...args, '--test-reporter=./test/reporter.mjs', ...some], {
+    const args = ['--enable-source-maps', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${fileTimeoutMs}`];
+    const child = spawn(process.execPath, [...args, '--test-reporter=./test/reporter.mjs', ...some.map((f) => builtPath(f, built))], {
       stdio: ['ignore', 'inherit', 'inherit'],
-      env: { ...process.env, TMPDIR: folder, PODSCHED_TEST_CACHE: cache, PODSCHED_TEST_COUNTS: countsFile, [runMark]: mark },
+      env: {
+        ...process.env,
+        TMPDIR: folder,
+        PODSCHED_TEST_CACHE: cache,
+        PODSCHED_TEST_COUNTS: countsFile,
+        PODSCHED_TEST_BUILT: built,
+        [runMark]: mark,
+      },
     });
     const stop = (why: string) => () => {
       interrupted ??= why;
@@ -61,6 +71,7 @@ function runFiles(some: readonly string[], concurrency: number, fileTimeoutMs: n
   });
 }
 
+await builtTests(root, files, built);
 const swept = await sweepBeds();
 if (swept.length > 0) console.log(`cleared away what an earlier run left: ${swept.join(', ')}`);
 const before = machineTraces();
