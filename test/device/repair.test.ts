@@ -207,9 +207,11 @@ test('two images that share the damaged layer come up, each after a repair of it
       const said = (await Promise.all(names.map((name) => repairs(agent, name)))).flat();
       assert.equal(said.filter((e) => /what may share the damage/.test(e)).length, 1, said.join('\n'));
       assert.equal(said.filter((e) => e.startsWith('ImageRepaired:')).length, 3, said.join('\n'));
-      // at least of the first that failed again; whether the other one had failed again by then is a matter of the moment
-      const failed = said.filter((e) => e.startsWith('ImageRepairFailed:')).length;
-      assert.ok(failed === 1 || failed === 2, said.join('\n'));
+      // of the first that failed again; whether the other had failed again by then, or was just being started (then they are kept for
+      // that time), is a matter of the moment
+      const failed = said.filter((e) => e.startsWith('ImageRepairFailed:'));
+      assert.ok(failed.length >= 1, said.join('\n'));
+      for (const e of failed) assert.match(e, /its repair was tried once already in this boot|runs from it/);
     },
   );
 });
