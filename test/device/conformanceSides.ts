@@ -44,6 +44,9 @@ const specOf = (spec: Fields, name: string): Fields =>
 
 const eventKey = (e: RecordedEvent): string => `${e.fieldPath} ${e.type} ${e.reason}: ${e.message}`;
 
+/** The end of its name counts when it first came; a list has repeats where they were last seen. */
+const began = (e: Fields): string => /[0-9a-f]+$/.exec(String(inside(e.metadata).name))?.[0].padStart(24, '0') ?? '';
+
 function ourSide(of: Case, { pod, events, recorder }: Seen, place: Place): Side {
   const sandbox = recorder.sandboxes.get(of.key);
   // one instance: its UID must be the same everywhere
@@ -68,6 +71,7 @@ function ourSide(of: Case, { pod, events, recorder }: Seen, place: Place): Side 
     events: Object.fromEntries(
       events
         .filter((e) => keyOf(e.involvedObject) === of.key)
+        .sort((a, b) => (began(a) < began(b) ? -1 : 1))
         .map((e) => {
           const { fieldPath = '' } = inside(e.involvedObject);
           const said = { fieldPath: String(fieldPath), type: String(e.type), reason: String(e.reason), message: text(String(e.message)) };
