@@ -4,21 +4,20 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { cpus, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { hostSockets } from './admission/hostSockets.ts';
+import { credentials, openServers } from './agentBroker.ts';
 import { buildAgentImages } from './agentImages.ts';
 import { readNode } from './agentNode.ts';
+import { buildView } from './agentWindows.ts';
 import type { PodschedConfiguration } from './api/configuration.ts';
 import { keyText, type PodUid } from './api/objects.ts';
 import { expirySeconds, maxRetainedBytes } from './api/topics.ts';
 import { MqttBroker } from './broker/client.ts';
-import { type EmbeddedBroker, startEmbedded } from './broker/embedded.ts';
 import { BrokerSession } from './broker/session.ts';
 import { FsFolderReader } from './config/folderReader.ts';
-import { isNotFound } from './container/runtime.ts';
-import type { ContainerId } from './container/words.ts';
 import { checkHealth } from './cri/health.ts';
 import { CriRuntime } from './cri/runtime.ts';
 import { systemGateFacts, wasSetByTimesyncd } from './gates/facts.ts';
@@ -32,12 +31,6 @@ import { readHostDns, watchHostDns } from './node/hostDns.ts';
 import { loadIdentity } from './node/identity.ts';
 import { nodeObject } from './node/info.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
-import { addEphemeral } from './operations/debug.ts';
-import { holdPod } from './operations/hold.ts';
-import { imagesView } from './operations/images.ts';
-import { openLogs } from './operations/logs.ts';
-import { listObjects } from './operations/objects.ts';
-import { openStream } from './operations/stream.ts';
 import { startServer } from './server/server.ts';
 import { FileStore } from './store/fileStore.ts';
 import { VolumeManager } from './volumes/manager.ts';
@@ -276,51 +269,13 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     session.tell(session.topics.info, payload, { qos: 1, expirySeconds: expirySeconds.info });
   };
 
-  view = {
+  view = buildView({
+    ...{ clock, version, runtime, kubelet, conditions },
     nodeName: identity.nodeName,
-    version,
-    pods: () => kubelet.status.whole(),
-    sync: () => kubelet.status.sync(),
-    files: () => kubelet.status.files(),
-    events: (filter) => kubelet.events.list(filter),
-    conditions,
-    health: () => {
-      const down = kubelet.runtimeState.down();
-      const { fault } = kubelet.config.view().folder;
-      const broker = servers.length === 0 || session.connected();
-      return [
-        { name: 'runtime', ok: down === undefined, message: down ?? 'ok' },
-        { name: 'manifests', ok: fault === undefined, message: fault ?? 'ok' },
-        { name: 'broker', ok: broker, message: broker ? 'ok' : 'not connected' },
-      ];
-    },
-    logs: (request, signal) =>
-      openLogs(request, signal, {
-        clock,
-        pods: () => kubelet.status.told(),
-        logPath: (id) =>
-          runtime.containerStatus(id as ContainerId).then(
-            (c) => c.logPath,
-            (e) => (isNotFound(e) ? undefined : Promise.reject(e)),
-          ),
-      }),
-    stream: (request) => openStream(request, { pods: () => kubelet.status.whole(), runtime }),
-    debug: (request) =>
-      addEphemeral(request, {
-        pods: () => kubelet.status.told(),
-        desired: (uid) => kubelet.pods.get(uid),
-        add: (uid, container) => kubelet.podSide.addEphemeral(uid, container),
-      }),
-    hold: (request) =>
-      holdPod(request, {
-        isWanted: (key) => kubelet.config.wanted(key) !== undefined,
-        hold: (key) => kubelet.updates.hold(key),
-        release: (key) => kubelet.updates.release(key),
-      }),
-    objects: () => listObjects(kubelet.config.view(), (key) => kubelet.config.object(key), kubelet.pods.list()),
-    images: imagesView({ gc: kubelet.images.gc, puller: kubelet.images.manager, importer: images.preload }),
+    importer: images.preload,
     configuration: () => config,
-  };
+    broker: servers.length === 0 ? undefined : () => session.connected(),
+  });
 
   // without a broker nobody remembers a greater number
   if (servers.length === 0) await identity.adoptBoot(undefined);
@@ -352,38 +307,3 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     },
   };
 }
-
-async function openServers(
-  config: PodschedConfiguration,
-  log: Log,
-): Promise<{ servers: readonly string[]; embedded: EmbeddedBroker | undefined }> {
-  if (!config['mqtt.servers'].includes('embedded')) return { servers: config['mqtt.servers'], embedded: undefined };
-  const passwordFile = config['mqtt.embedded.passwordFile'];
-  const embedded = await startEmbedded({ listen: config['mqtt.embedded.listen'], ...(passwordFile !== '' && { passwordFile }) }, log);
-  return { servers: config['mqtt.servers'].map((s) => (s === 'embedded' ? embedded.url : s)), embedded };
-}
-
-/** Read anew for each attempt: a renewed certificate or password needs no restart. */
-async function credentials(
-  config: PodschedConfiguration,
-): Promise<Awaited<ReturnType<ConstructorParameters<typeof BrokerSession>[0]['credentials']>>> {
-  const file = async (path: string): Promise<Uint8Array | undefined> => (path === '' ? undefined : readFile(path));
-  const [password, ca, cert, key] = await Promise.all([
-    file(config['mqtt.passwordFile']),
-    file(config['mqtt.tls.caFile']),
-    file(config['mqtt.tls.certFile']),
-    file(config['mqtt.tls.keyFile']),
-  ]);
-  return {
-    ...(config['mqtt.username'] !== '' && { username: config['mqtt.username'] }),
-    ...(password && { password: trimEnd(password) }),
-    tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
-  };
-}
-
-/** A password file ends with a newline that is no part of the password. */
-const trimEnd = (bytes: Uint8Array): Uint8Array => {
-  let end = bytes.length;
-  while (end > 0 && (bytes[end - 1] === 10 || bytes[end - 1] === 13)) end--;
-  return bytes.subarray(0, end);
-};

@@ -1,0 +1,41 @@
+/** How the agent reaches its brokers: which they are, with one of its own among them, and with what it shows itself. Owns nothing. */
+import { readFile } from 'node:fs/promises';
+import type { PodschedConfiguration } from './api/configuration.ts';
+import { type EmbeddedBroker, startEmbedded } from './broker/embedded.ts';
+import type { BrokerSession } from './broker/session.ts';
+import type { Log } from './world/log.ts';
+
+export async function openServers(
+  config: PodschedConfiguration,
+  log: Log,
+): Promise<{ servers: readonly string[]; embedded: EmbeddedBroker | undefined }> {
+  if (!config['mqtt.servers'].includes('embedded')) return { servers: config['mqtt.servers'], embedded: undefined };
+  const passwordFile = config['mqtt.embedded.passwordFile'];
+  const embedded = await startEmbedded({ listen: config['mqtt.embedded.listen'], ...(passwordFile !== '' && { passwordFile }) }, log);
+  return { servers: config['mqtt.servers'].map((s) => (s === 'embedded' ? embedded.url : s)), embedded };
+}
+
+/** Read anew for each attempt: a renewed certificate or password needs no restart. */
+export async function credentials(
+  config: PodschedConfiguration,
+): Promise<Awaited<ReturnType<ConstructorParameters<typeof BrokerSession>[0]['credentials']>>> {
+  const file = async (path: string): Promise<Uint8Array | undefined> => (path === '' ? undefined : readFile(path));
+  const [password, ca, cert, key] = await Promise.all([
+    file(config['mqtt.passwordFile']),
+    file(config['mqtt.tls.caFile']),
+    file(config['mqtt.tls.certFile']),
+    file(config['mqtt.tls.keyFile']),
+  ]);
+  return {
+    ...(config['mqtt.username'] !== '' && { username: config['mqtt.username'] }),
+    ...(password && { password: trimEnd(password) }),
+    tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
+  };
+}
+
+/** A password file ends with a newline that is no part of the password. */
+const trimEnd = (bytes: Uint8Array): Uint8Array => {
+  let end = bytes.length;
+  while (end > 0 && (bytes[end - 1] === 10 || bytes[end - 1] === 13)) end--;
+  return bytes.subarray(0, end);
+};
