@@ -3,6 +3,8 @@
  * PodschedConfiguration in words: every key with its kind, unit, default, and whether this version acts on it. Where
  * KubeletConfiguration has a key, podsched has its name and unit. One table serves the file, the flags and the environment.
  */
+import { type DeviceClasses, defaultDeviceClasses } from './deviceClasses.ts';
+
 export type KeyKind = 'string' | 'bool' | 'int' | 'durationMs' | 'bytes' | 'list' | 'map' | 'lists' | 'policy';
 
 export interface ConfigurationKey {
@@ -47,10 +49,10 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   staticPodPath: string('/etc/podsched'),
   containerRuntimeEndpoint: string('unix:///run/containerd/containerd.sock'),
   cgroupDriver: string('auto', { oneOf: ['auto', 'cgroupfs', 'systemd'] }),
-  cgroupRoot: string('', later),
-  cgroupsPerQOS: bool(true, later),
+  cgroupRoot: string(),
+  cgroupsPerQOS: bool(true),
   maxPods: int(110, 1, 10_000),
-  podPidsLimit: int(-1, -1, 4_194_304, later),
+  podPidsLimit: int(-1, -1, 4_194_304),
   syncFrequency: seconds(60, 1, 86_400),
   fileCheckFrequency: seconds(20, 1, 86_400),
   nodeStatusUpdateFrequency: seconds(60, 5, 86_400, { live: true }),
@@ -62,15 +64,15 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   imageMinimumGCAge: seconds(120, 0, 31_536_000, { live: true }),
   containerLogMaxSize: { kind: 'bytes', default: 5 * 2 ** 20, min: 1024 },
   containerLogMaxFiles: int(3, 2, 100),
-  evictionHard: map(later),
-  evictionSoft: map(later),
-  evictionSoftGracePeriod: map(later),
-  evictionMinimumReclaim: map(later),
-  evictionPressureTransitionPeriod: seconds(300, 0, 86_400, later),
-  systemReserved: map(later),
-  kubeReserved: map(later),
-  cpuManagerPolicy: string('none', { oneOf: ['none', 'static'], later: true }),
-  reservedSystemCPUs: string('', later),
+  evictionHard: map(),
+  evictionSoft: map(),
+  evictionSoftGracePeriod: map(),
+  evictionMinimumReclaim: map(),
+  evictionPressureTransitionPeriod: seconds(300, 0, 86_400),
+  systemReserved: map(),
+  kubeReserved: map(),
+  cpuManagerPolicy: string('none', { oneOf: ['none', 'static'] }),
+  reservedSystemCPUs: string(),
   allowedUnsafeSysctls: list(),
   probeScale: int(1, 1, 20),
   'crashLoopBackOff.maxContainerRestartPeriod': seconds(300, 1, 300),
@@ -103,7 +105,7 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   'mqtt.config': bool(true, later),
   'policy.file': { kind: 'policy', default: { allow: 'all' }, live: true, later: true },
   'policy.mqtt': { kind: 'policy', default: {}, live: true, later: true },
-  devices: { kind: 'lists', default: {}, live: true, later: true },
+  devices: { kind: 'lists', default: defaultDeviceClasses, live: true },
   'homeAssistant.enabled': bool(false, later),
   'homeAssistant.prefix': string('homeassistant', later),
   'metrics.listen': string('', later),
@@ -116,6 +118,11 @@ export interface PodschedConfiguration {
   readonly staticPodPath: string;
   readonly containerRuntimeEndpoint: string;
   readonly cgroupDriver: 'auto' | 'cgroupfs' | 'systemd';
+  /** Where the pods' cgroups begin; '' or `/`: at the top. */
+  readonly cgroupRoot: string;
+  readonly cgroupsPerQOS: boolean;
+  /** Processes of one pod; -1: no limit. */
+  readonly podPidsLimit: number;
   readonly maxPods: number;
   readonly syncFrequency: number;
   readonly fileCheckFrequency: number;
@@ -128,10 +135,19 @@ export interface PodschedConfiguration {
   readonly imageGCHighThresholdPercent: number;
   readonly imageGCLowThresholdPercent: number;
   readonly imageMinimumGCAge: number;
+  /** Signals with their amounts as written (evictionThresholds.ts); empty: scaled to the board. */
+  readonly evictionHard: Readonly<Record<string, string>>;
+  readonly evictionSoft: Readonly<Record<string, string>>;
+  readonly evictionSoftGracePeriod: Readonly<Record<string, string>>;
+  readonly evictionMinimumReclaim: Readonly<Record<string, string>>;
+  readonly evictionPressureTransitionPeriod: number;
   /** Bytes. */
   readonly containerLogMaxSize: number;
   readonly containerLogMaxFiles: number;
   readonly 'crashLoopBackOff.maxContainerRestartPeriod': number;
+  readonly cpuManagerPolicy: 'none' | 'static';
+  /** A list such as `0-1,3`. */
+  readonly reservedSystemCPUs: string;
   readonly allowedUnsafeSysctls: readonly string[];
   /** Multiplies the time-outs, delays and failure thresholds of all probes. */
   readonly probeScale: number;
@@ -158,6 +174,7 @@ export interface PodschedConfiguration {
   readonly 'mqtt.prefix': string;
   readonly 'mqtt.keepalive': number;
   readonly 'mqtt.profile': 'normal' | 'quiet';
+  readonly devices: DeviceClasses;
   readonly 'logging.level': 'debug' | 'info' | 'warn' | 'error';
   readonly 'logging.format': 'auto' | 'text' | 'json' | 'journal';
   /** Every key by dotted path, those above included. */

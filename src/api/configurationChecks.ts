@@ -1,6 +1,10 @@
 // pure
 /** What must hold of the configuration beyond the type of each key. Every check names the key it is about. */
+import { parseCpuList } from './cpuList.ts';
+import { checkDeviceClasses } from './deviceClasses.ts';
+import { checkEviction } from './evictionThresholds.ts';
 import { wrongIp, wrongLabel, wrongLabelValue, wrongQualifiedName, wrongSubdomain } from './names.ts';
+import { checkReserved, checkReservedFits, type NodeAmounts, reservedOf } from './nodeResources.ts';
 import type { Problem } from './objects.ts';
 import { shown } from './scalars.ts';
 import { wrongSysctlPattern } from './sysctls.ts';
@@ -21,9 +25,24 @@ const texts = (v: Values, key: string): readonly string[] => {
 const maxSocketPath = 107;
 export const socketName = 'podsched.sock';
 
-/** All mistakes of a whole configuration (all keys by dotted path, defaults filled in). */
-export function checkConfiguration(v: Values): Problem[] {
-  return [...checkPaths(v), ...checkNode(v), ...checkPods(v), ...checkServers(v), ...checkMqtt(v), ...checkImages(v)];
+/**
+ * All mistakes of a whole configuration (all keys by dotted path, defaults filled in). `machine`: what there is of each resource, where the
+ * configuration is meant for this machine.
+ */
+export function checkConfiguration(v: Values, machine?: NodeAmounts): Problem[] {
+  return [
+    ...checkReserved(v),
+    ...(machine === undefined ? [] : checkReservedFits(v, machine)),
+    ...checkPaths(v),
+    ...checkNode(v),
+    ...checkPods(v),
+    ...checkEviction(v, machine?.memoryBytes),
+    ...checkCpus(v),
+    ...checkServers(v),
+    ...checkMqtt(v),
+    ...checkImages(v),
+    ...checkDeviceClasses(v.devices),
+  ];
 }
 
 const problem = (path: string, expected: string, got: unknown): Problem => ({ path, expected, got: shown(got) });
@@ -70,9 +89,16 @@ function checkNode(v: Values): Problem[] {
   return problems;
 }
 
+/** Components of a cgroup's path that both drivers can spell: `_` stands for `-` in the names of slices. */
+const cgroupPath = /^\/?$|^\/?[A-Za-z0-9][A-Za-z0-9:.-]*(\/[A-Za-z0-9][A-Za-z0-9:.-]*)*\/?$/;
+
 /** What pods get or may ask for. */
 function checkPods(v: Values): Problem[] {
   const problems: Problem[] = [];
+  const root = text(v, 'cgroupRoot');
+  if (!cgroupPath.test(root) || /\.slice(\/|$)|(^|\/)cgroup\./.test(root)) {
+    problems.push(problem('cgroupRoot', "a path below the cgroup file system such as /pods, without a slice's ending", root));
+  }
   const each = (key: string, wrong: (item: string) => string | undefined): void => {
     for (const [i, item] of texts(v, key).entries()) {
       const expected = wrong(item);
@@ -85,6 +111,14 @@ function checkPods(v: Values): Problem[] {
   const wrongDomain = domain === '' ? undefined : wrongSubdomain(domain.replace(/\.$/, ''));
   if (wrongDomain !== undefined) problems.push(problem('clusterDomain', wrongDomain, domain));
   return problems;
+}
+
+/** Under `static` something must be left for all that has no CPUs of its own. */
+function checkCpus(v: Values): Problem[] {
+  const list = text(v, 'reservedSystemCPUs');
+  if (parseCpuList(list) === undefined) return [problem('reservedSystemCPUs', 'a list of CPUs such as 0 or 0-1,3', list)];
+  if (v.cpuManagerPolicy !== 'static' || list !== '' || reservedOf(v).cpuMilli > 0) return [];
+  return [problem('cpuManagerPolicy', 'reservedSystemCPUs beside static, or cpu in systemReserved or kubeReserved', 'static')];
 }
 
 const schemes = ['mqtt', 'mqtts', 'ws', 'wss'];

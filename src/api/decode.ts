@@ -14,7 +14,6 @@ import { decodeScalar, shown } from './scalars.ts';
 import { notYet, type SupportLevel, type SupportRow, supportOf } from './support.ts';
 import { unknownField, unknownOwnKey } from './unknown.ts';
 import { type ValidateOptions, validateObject } from './validate.ts';
-import { gatesWithoutEffect } from './waitFor.ts';
 
 export interface Decoded {
   /** Only when there is no problem. */
@@ -82,8 +81,7 @@ export function decodeObject(raw: unknown, o: DecodeOptions): Decoded {
   // where something was refused, that nothing is left is no mistake of its own
   const covered = ({ path, got }: Problem): boolean => told.some((t) => under(path, t) || (got === 'nothing' && under(t, path)));
   const problems = [...walk.problems, ...validateObject(object, o).filter((p) => !covered(p))];
-  const gates = object.kind === 'Pod' ? gatesWithoutEffect(object.metadata ?? {}) : [];
-  const warnings = cap([...walk.warnings.filter(({ path }) => !holdsInMemory(object, path)), ...gates]);
+  const warnings = cap(walk.warnings.filter(({ path }) => !holdsInMemory(object, path)));
   return problems.length > 0 ? { problems: cap(problems), warnings } : { object, problems, warnings };
 }
 

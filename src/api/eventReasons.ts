@@ -36,7 +36,32 @@ export const eventReasons: ReasonGroups = {
       remedy:
         'Read the message: unmount what a container left mounted inside a volume (`umount`), or make a file mutable again (`chattr -i`); it is tried again.',
     },
+    CPUManagerFailed: {
+      meaning: 'The CPU manager (`cpuManagerPolicy: static`) cannot do what it should: containers share CPUs that were to be one’s own.',
+      remedy:
+        'Read the message: correct reservedSystemCPUs, or look why the runtime refuses (`journalctl -u containerd`); it is tried again.',
+    },
+    CPUStateReset: {
+      meaning:
+        'Which container has which CPUs was kept for another machine, other reserved CPUs, or is damaged. It is made anew from what runs; nothing restarts.',
+      remedy: nothing,
+    },
+    LimitsNotEnforced: {
+      meaning:
+        'The pod runs, and what the message names is not enforced: a controller (`memory`, `cpu`, `pids`) that the kernel does not offer; `pod level`: only each container is limited, not the pod as a whole; `cgroup differs`: it runs in another cgroup than it should, since it was started with other settings.',
+      remedy:
+        'The conditions of the node have the exact line and the file to change. With `cgroup differs`: restart the pod when it suits.',
+    },
+    FailedCreatePodContainer: {
+      meaning: 'The pod’s cgroup could not be made, so the pod is not started; it is tried again.',
+      remedy:
+        'Read the message: it names the file and the value. With the systemd driver: `systemctl list-units kubepods*` and `journalctl -u systemd`.',
+    },
     FailedKillPod: { meaning: 'The pod could not be ended.', remedy: 'See KillContainerError and KillPodSandboxError.' },
+    ExceededGracePeriod: {
+      meaning: 'A pod that was ended for the sake of the node or of another pod did not end within its grace and a half; it is tried on.',
+      remedy: 'Look at its processes: one that hangs in the kernel (state D) waits for a disk or a network share.',
+    },
     FailedSync: { meaning: 'A step of the pod failed; it is tried again.', remedy: 'Read the message.' },
     FailedPostStartHook: { meaning: 'The postStart hook failed; the container was stopped.', remedy: 'See PostStartHookError.' },
     FailedPreStopHook: { meaning: 'The preStop hook failed; the container is stopped all the same.', remedy: 'Correct the hook.' },
@@ -51,6 +76,16 @@ export const eventReasons: ReasonGroups = {
     SecretInEnv: {
       meaning: 'A container takes values of a Secret into its environment, which containerd stores as plain text on the card.',
       remedy: 'Nothing has to be done. A Secret that must not be on the card is better kept out of `env` and `envFrom`.',
+    },
+    DeviceGone: {
+      meaning:
+        'A device that was given to a running container is not there any more. The container goes on without it, and is started again when the device is back, under whatever number.',
+      remedy: 'Plug it in again; `dmesg` says why it went (cable, power). A pod with restartPolicy Never is not started again.',
+    },
+    DeviceNotAccessible: {
+      meaning: 'A device was given to a container whose user may not open it: neither its group nor others may read and write it.',
+      remedy:
+        'A udev rule that gives it a group, such as SUBSYSTEM=="gpio", GROUP="gpio", MODE="0660" in /etc/udev/rules.d, then `udevadm trigger`; or run the container as root.',
     },
     ImageStale: {
       meaning: 'The registry of an image with imagePullPolicy Always gave no answer, so the image that was here runs.',
@@ -116,6 +151,88 @@ export const eventReasons: ReasonGroups = {
       meaning: 'Another machine is online under this node name.',
       remedy: 'Give one of the two another name (`nodeName`), or remove the identity file of a cloned card.',
     },
+    KubeletReady: { meaning: 'The node can start pods.', remedy: nothing },
+    KubeletNotReady: {
+      meaning: 'The node cannot start pods now; what runs goes on. The message lists why.',
+      remedy: 'See RuntimeDown and NetworkNotReady.',
+    },
+    NetworkReady: { meaning: 'The runtime has a network for pods.', remedy: nothing },
+    KubeletHasSufficientMemory: { meaning: 'The node has memory enough.', remedy: nothing },
+    KubeletHasInsufficientMemory: {
+      meaning: 'The node is short of memory: pods over their requests are evicted, and BestEffort pods are not let in.',
+      remedy: '`podsched top pods` shows who has it. Set or lower memory limits, move a pod, or add swap (zram).',
+    },
+    KubeletHasNoDiskPressure: { meaning: 'The disks of the node have room enough.', remedy: nothing },
+    KubeletHasDiskPressure: {
+      meaning: 'A disk of the node is all but full: images and ended containers go, then pods are evicted, and no pod is let in.',
+      remedy: '`df -h` and `du -xh --max-depth=2 /var` show what fills it; `podsched images prune` removes images.',
+    },
+    KubeletHasSufficientPID: { meaning: 'The node has process numbers enough.', remedy: nothing },
+    KubeletHasInsufficientPID: {
+      meaning: 'The node is about to run out of process numbers.',
+      remedy: 'Look for a pod that starts processes without end (`ps -eo nlwp,comm --sort=-nlwp`), and set `podPidsLimit`.',
+    },
+    NodeReady: { meaning: 'The node can start pods again.', remedy: nothing },
+    NodeNotReady: { meaning: 'The node cannot start pods now.', remedy: 'See KubeletNotReady.' },
+    NodeHasSufficientMemory: { meaning: 'The node is not short of memory any more.', remedy: nothing },
+    NodeHasInsufficientMemory: { meaning: 'The node is short of memory.', remedy: 'See KubeletHasInsufficientMemory.' },
+    NodeHasNoDiskPressure: { meaning: 'The disks of the node have room again.', remedy: nothing },
+    NodeHasDiskPressure: { meaning: 'A disk of the node is all but full.', remedy: 'See KubeletHasDiskPressure.' },
+    NodeHasSufficientPID: { meaning: 'The node has process numbers enough again.', remedy: nothing },
+    NodeHasInsufficientPID: { meaning: 'The node is about to run out of process numbers.', remedy: 'See KubeletHasInsufficientPID.' },
+    MemoryCgroupOff: {
+      meaning: 'The kernel has no memory controller (as Raspberry Pi OS is delivered): pods run, and no memory limit is enforced.',
+      remedy: 'Add the words in the message to the file it names, in the one line that is there, and reboot.',
+    },
+    CgroupControllerMissing: {
+      meaning: 'The kernel does not offer a cgroup controller; limits that need it are not enforced.',
+      remedy: 'Read the message; `cat /sys/fs/cgroup/cgroup.controllers` shows what there is.',
+    },
+    CgroupV1: {
+      meaning: 'This machine uses cgroup v1: the runtime limits each container, and limits of whole pods and QoS classes are not made.',
+      remedy:
+        'Add the word in the message to the kernel command line and reboot; Debian 12, Raspberry Pi OS bookworm and later have v2 by themselves.',
+    },
+    CgroupsNotWritable: {
+      meaning: 'The agent may not make cgroups here, so that only the runtime limits containers.',
+      remedy: 'Run the agent as root on the machine itself; in a container give it a writable cgroup namespace.',
+    },
+    NodeAllocatableEnforced: {
+      meaning: 'All pods together are limited to what the node has without `systemReserved` and `kubeReserved`.',
+      remedy: nothing,
+    },
+    FailedNodeAllocatableEnforcement: {
+      meaning: 'The limit of all pods together could not be written; it is tried again every minute.',
+      remedy: 'Read the message: it names the file and the value.',
+    },
+    UnderVoltage: {
+      meaning: 'The supply voltage is, or was within the last five minutes, below what the board needs. Cards lose data by that.',
+      remedy:
+        'Use the power supply made for the board (Pi 4: 5.1 V 3 A, Pi 5: 5.1 V 5 A), a short thick cable, and a powered hub for what hangs on USB.',
+    },
+    Throttled: {
+      meaning: 'The firmware slows the processor, or did within the last five minutes: for heat or for a weak supply.',
+      remedy: 'With UnderVoltage: the power supply. Else cool the board: a heat sink, a fan, a case with openings.',
+    },
+    Overheating: {
+      meaning: 'The processor is so hot that the firmware slows it.',
+      remedy: 'Cool the board: a heat sink, a fan, a case with openings; or give its pods lower CPU limits.',
+    },
+    ReadOnlyRoot: {
+      meaning:
+        'Nobody can write to the disk in the message: nothing new can be accepted or stored. The kernel makes a failing card read-only.',
+      remedy:
+        '`dmesg --level=err,warn` says why. Replace the card if it has errors. If the disk is read-only on purpose, put `stateDir` on one that is not.',
+    },
+    SDCardWear: {
+      meaning: 'The card says that it is about to be worn out.',
+      remedy: 'Copy what is on it and replace it soon. Logs and databases wear a card most: put them on another disk, or in memory.',
+    },
+    ClockUnsynced: {
+      meaning: 'The clock was not set from the network since the start: times in statuses may be wrong, and TLS and pulls may fail.',
+      remedy:
+        '`timedatectl timesync-status`: check the network, DNS and that UDP port 123 is open to a time server; or add a clock chip (RTC).',
+    },
     IdentityMoved: {
       meaning: 'The card is in another board, so the node took a new name.',
       remedy: 'Configure `nodeName` if it should keep its name.',
@@ -157,6 +274,12 @@ export const eventReasons: ReasonGroups = {
       remedy: 'The message names what goes at the threshold. Free space, `podsched images prune`, or name in a manifest what must stay.',
     },
     ImageRemoved: { meaning: 'An image that nothing used or pinned was removed: its disk was full, or a person asked.', remedy: nothing },
+    EvictionThresholdMet: {
+      meaning:
+        'Less memory, disk or process numbers are free than the thresholds (`evictionHard`, `evictionSoft`) ask for. Of the disk, old logs, ended containers and unused images go first; then the pod that matters least and uses most is evicted.',
+      remedy:
+        'See the event Evicted of a pod. Where no pod could give it back, something else has it: `free -m`, `df -h`, `du -xh --max-depth=2 /var`, `ps -eLf`.',
+    },
     FreeDiskSpaceFailed: {
       meaning: 'The disk of images is too full, and the images that may go were not enough.',
       remedy: 'Something else fills it: `df -h` and `du -xh --max-depth=2 /var` show what.',

@@ -77,7 +77,8 @@ export const reasonGroups: ReasonGroups = {
       remedy: 'Take them out, or correct the spelling. `strict: true` refuses them.',
     },
     WatchDegraded: {
-      meaning: 'The folder cannot be watched; it is read every fileCheckFrequency instead.',
+      meaning:
+        'The kernel has no watches left for the folder of manifests, or for those of devices; they are read every fileCheckFrequency, or every 20 s, instead.',
       remedy: 'Raise fs.inotify.max_user_watches and max_user_instances.',
     },
     ManifestFolderUnreadable: {
@@ -113,6 +114,15 @@ export const reasonGroups: ReasonGroups = {
       remedy:
         'Read the message; it names the volume. A ConfigMap, Secret or key that is not found: put it into the manifest folder, or mark the reference `optional: true`. A hostPath that is missing is created only with type DirectoryOrCreate or FileOrCreate; else mount the disk or make the path. The pod goes on by itself.',
     },
+    WaitingForRoom: {
+      meaning:
+        'The pod is critical and has no room, so that pods which matter less end for it; the message has their names. It starts when they have ended.',
+      remedy: wait,
+    },
+    WaitingForCPUs: {
+      meaning: 'The pod is to have CPUs of its own (`cpuManagerPolicy: static`), and another pod that ends still has them.',
+      remedy: wait,
+    },
     WaitingForMount: {
       meaning:
         'The pod waits for a disk (`podsched.dev/wait-for: mount:…`): nothing is mounted at the path in the message yet, or any more.',
@@ -130,6 +140,12 @@ export const reasonGroups: ReasonGroups = {
     WaitingForNetwork: {
       meaning: 'The pod waits until the node has a default route (`podsched.dev/wait-for: network`).',
       remedy: '`ip route`: check cable, Wi-Fi and DHCP. `podsched.dev/wait-timeout` starts it anyway after a time.',
+    },
+    WaitingForDevice: {
+      meaning:
+        'The pod, or the container in the message, waits for a device (`resources.limits["devices.podsched.dev/…"]`, or the gate `device:…`): none of its class is there, or other pods have them.',
+      remedy:
+        'Plug it in, or load its driver: `ls -l` of the paths in the message must show it. `devices` in podsched.yaml says what a class is. The pod goes on by itself when it is there.',
     },
     WaitCycle: {
       meaning: 'The pod is refused a start: it waits for a pod that waits, in the end, for this one; the message has the way.',
@@ -210,6 +226,22 @@ export const reasonGroups: ReasonGroups = {
     DeadlineExceeded: {
       meaning: 'The pod ran longer than activeDeadlineSeconds.',
       remedy: 'Raise activeDeadlineSeconds, or find out why it took so long. It runs again when it is changed.',
+    },
+    Evicted: {
+      meaning:
+        'The node was short of memory, disk or process numbers, and this pod was ended for it, or it wrote more than its own limit allows; the message has what and how much. It comes back by itself when the shortage is over, later each time if it is evicted again soon; a Never pod may have half run and does not. “Pod was rejected”: it is not let in while the node is short.',
+      remedy:
+        '`podsched top pods` shows who uses what. Give the pod a memory limit and request (emptyDirs a sizeLimit) that fit what it needs, find its leak, or give the pods that matter more a higher priority.',
+    },
+    Preempting: {
+      meaning:
+        'The pod was ended to make room for a critical pod, which had none: priority 2000000000 and more, or one of the two classes of the system. It comes back by itself when there is room beside that one; a Never pod may have half run and does not.',
+      remedy:
+        'Lower what pods request, make the node larger, or take the critical pod away. `podsched top pods` and `podsched describe pod` show requests and use.',
+    },
+    TerminationByKubelet: {
+      meaning: 'The condition DisruptionTarget: the agent ended the pod for the sake of the node or of a critical pod.',
+      remedy: 'See the reason of the phase.',
     },
     OutOfcpu: outOf,
     OutOfmemory: outOf,

@@ -64,13 +64,18 @@ export function oomScoreAdj(pod: PodLike, container: Container, nodeMemoryBytes:
   return adjust < 3 ? 3 : adjust === 1000 ? 999 : adjust;
 }
 
-/** The cgroup of a pod, or of its QoS class without a uid: `cgroup_parent` of the CRI, and the path under the cgroup root. */
-export function cgroupParent(driver: CgroupDriver, qos: QosClass, uid?: string): string {
+/** Components of a cgroup's name as the driver spells them: a path under the cgroup file system, with a leading slash. */
+export function cgroupPath(driver: CgroupDriver, name: readonly string[]): string {
+  if (driver === 'cgroupfs') return `/${name.join('/')}`;
+  // systemd names nest: each slice carries its parents' names; `-` is the separator, so it may not stand in a component
+  const parts = name.map((part) => part.replaceAll('-', '_'));
+  return parts.map((_, i) => `/${parts.slice(0, i + 1).join('-')}.slice`).join('');
+}
+
+/** The cgroup of a pod, or of its QoS class without a uid, below `root`: `cgroup_parent` of the CRI, and the path under the cgroup root. */
+export function cgroupParent(driver: CgroupDriver, qos: QosClass, uid?: string, root: readonly string[] = []): string {
   const level = qos === 'Guaranteed' ? [] : [qos.toLowerCase()];
-  if (driver === 'cgroupfs') return `/${['kubepods', ...level, ...(uid === undefined ? [] : [`pod${uid}`])].join('/')}`;
-  // systemd names nest: each slice carries its parents' names; `-` is the separator, so it may not stand in the UID
-  const names = ['kubepods', ...level, ...(uid === undefined ? [] : [`pod${uid.replaceAll('-', '_')}`])];
-  return names.map((_, i) => `/${names.slice(0, i + 1).join('-')}.slice`).join('');
+  return cgroupPath(driver, [...root, 'kubepods', ...level, ...(uid === undefined ? [] : [`pod${uid}`])]);
 }
 
 /** Requests or limits of a whole pod: app containers and sidecars together, or one init container with the sidecars before it, if more. */

@@ -7,6 +7,7 @@
  * priority classes (behaviour.md 12, "Completed, refused, ended").
  */
 import { parseCrashBackoff } from './crashBackoff.ts';
+import { validateCdi } from './deviceClasses.ts';
 import { entryPath, fieldPath } from './fieldPath.ts';
 import { wrongLabel, wrongLabelValue, wrongQualifiedName, wrongSubdomain } from './names.ts';
 import type { ApiObject, Problem } from './objects.ts';
@@ -31,6 +32,8 @@ export const systemPriorities: Readonly<Record<string, number>> = {
 /** What the node allows beyond the rules. */
 export interface ValidateOptions {
   readonly allowedUnsafeSysctls?: readonly string[];
+  /** Classes of devices in the configuration; absent: nobody knows them. */
+  readonly deviceClasses?: readonly string[];
 }
 
 /** Every mistake of a typed object, in the order of its fields. */
@@ -84,10 +87,14 @@ function validateLogFolderName({ name = '', namespace }: Partial<ObjectMeta>): P
   return [{ path: 'metadata.name', expected, got: `${length} characters` }];
 }
 
-function validatePod(pod: Pod, { allowedUnsafeSysctls = [] }: ValidateOptions): Problem[] {
+function validatePod(pod: Pod, { allowedUnsafeSysctls = [], deviceClasses }: ValidateOptions): Problem[] {
   const spec: Partial<PodSpec> = pod.spec ?? {};
   const at = (name: string): string => fieldPath('spec', name);
-  const problems = [...validateWaitFor(pod.metadata ?? {}), ...validateContainers(spec)];
+  const problems = [
+    ...validateWaitFor(pod.metadata ?? {}, deviceClasses),
+    ...validateCdi(pod.metadata ?? {}),
+    ...validateContainers(spec, deviceClasses),
+  ];
   const grace = spec.terminationGracePeriodSeconds;
   if (grace !== undefined && grace < 0)
     problems.push({ path: at('terminationGracePeriodSeconds'), expected: '0 or more', got: String(grace) });

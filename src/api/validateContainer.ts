@@ -1,5 +1,6 @@
 // pure
 /** Validation of containers: names, image, ports, environment, resources, security (kubelet v1.32 validateContainers and validateInitContainers). */
+import { validateDevices } from './deviceClasses.ts';
 import { entryPath, itemPath } from './fieldPath.ts';
 import { wrongIp, wrongLabel, wrongPortName } from './names.ts';
 import type { Problem } from './objects.ts';
@@ -21,7 +22,7 @@ interface Placed {
 }
 
 /** Every mistake of a pod's containers and init containers. */
-export function validateContainers(spec: Partial<PodSpec>): Problem[] {
+export function validateContainers(spec: Partial<PodSpec>, deviceClasses?: readonly string[]): Problem[] {
   const init: Placed[] = (spec.initContainers ?? []).map((container, i) => ({
     container,
     path: itemPath('spec.initContainers', i),
@@ -37,6 +38,8 @@ export function validateContainers(spec: Partial<PodSpec>): Problem[] {
   for (const placed of all) {
     const { container, path, init } = placed;
     problems.push(...validateContainer(placed, spec.hostNetwork === true, names));
+    const { limits = {}, requests = {} } = container.resources ?? {};
+    problems.push(...validateDevices(limits, requests, `${path}.resources`, deviceClasses));
     problems.push(...validateHandlers(container, path, { plainInit: init && container.restartPolicy !== 'Always', grace }));
   }
   problems.push(...duplicates(all.map((p) => ({ path: `${p.path}.name`, name: p.container.name }))));

@@ -3,6 +3,7 @@
  * The annotations `podsched.dev/wait-for` and `podsched.dev/wait-timeout`: what must be so before a pod is started. A list with commas of
  * `pod/<namespace>/<name>=Ready`, `mount:/path`, `device:<class>`, `time-sync` and `network` (behaviour.md 26).
  */
+import { unknownClass } from './deviceClasses.ts';
 import { entryPath } from './fieldPath.ts';
 import { wrongLabel, wrongSubdomain } from './names.ts';
 import { nearest } from './nearest.ts';
@@ -146,14 +147,20 @@ export function waitFor({ metadata: { annotations = {} } }: Pick<Pod, 'metadata'
 export const podsWaitedFor = (pod: Pick<Pod, 'metadata'>): KeyText[] =>
   waitFor(pod).gates.flatMap((gate) => (gate.kind === 'pod' ? [gate.key] : []));
 
-/** Every mistake of the two annotations. */
-export function validateWaitFor({ name, namespace, annotations = {} }: Partial<ObjectMeta>): Problem[] {
+/** Every mistake of the two annotations. `deviceClasses`: those of the configuration; absent: nobody knows them. */
+export function validateWaitFor({ name, namespace, annotations = {} }: Partial<ObjectMeta>, deviceClasses?: readonly string[]): Problem[] {
   const problems: Problem[] = [];
   const text = annotations[forKey];
   const path = entryPath('metadata.annotations', forKey);
   if (text !== undefined) {
     const { gates, mistakes } = parseGates(text);
     problems.push(...mistakes.map((mistake) => ({ path, ...mistake })));
+    for (const gate of gates) {
+      const wrong = gate.kind === 'device' ? unknownClass(gate.name, deviceClasses) : undefined;
+      if (wrong === undefined) continue;
+      const meant = wrong.nearest === undefined ? undefined : `device:${wrong.nearest}`;
+      problems.push({ path, expected: wrong.expected, got: gateText(gate), ...(meant !== undefined && { nearest: meant }) });
+    }
     const own = name === undefined ? undefined : keyText({ kind: 'Pod', namespace: namespace || 'default', name });
     const itself = gates.find((gate) => gate.kind === 'pod' && gate.key === own);
     if (itself !== undefined) problems.push({ path, expected: 'other pods than this one', got: gateText(itself) });
@@ -164,16 +171,6 @@ export function validateWaitFor({ name, namespace, annotations = {} }: Partial<O
     problems.push({ path: entryPath('metadata.annotations', timeoutKey), expected, got: shown(timeout) });
   }
   return problems;
-}
-
-/** Gates that this version cannot judge, and so does not wait for. */
-export function gatesWithoutEffect({ annotations = {} }: Partial<ObjectMeta>): Problem[] {
-  const devices = parseGates(annotations[forKey] ?? '').gates.filter((gate) => gate.kind === 'device');
-  if (devices.length === 0) return [];
-  const names = devices.map(gateText).join(', ');
-  return [
-    { path: entryPath('metadata.annotations', forKey), expected: `absent: ${names} is not supported yet by this version`, got: 'ignored' },
-  ];
 }
 
 /** The way from `start` along `next` back to it, its first name not repeated; undefined: there is none. The shortest. */

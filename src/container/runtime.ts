@@ -3,6 +3,7 @@
  * suite for both). Every call ends by itself: cri/ puts a deadline on it. Errors are RuntimeError with a code.
  */
 import type { PodUid } from '../api/objects.ts';
+import type { ContainerStats } from './stats.ts';
 import type { Container, ContainerId, ContainerStatus, NamespaceMode, Sandbox, SandboxId, SandboxStatus } from './words.ts';
 
 export type RuntimeErrorCode = 'notFound' | 'alreadyExists' | 'unavailable' | 'deadlineExceeded' | 'unimplemented' | 'unknown';
@@ -50,6 +51,12 @@ export interface LinuxResources {
   readonly oomScoreAdj?: number;
   /** One per page size of the machine. */
   readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limitBytes: number }[];
+  /** The CPUs it may use, as the kernel writes a list: `0-1,3`. */
+  readonly cpusetCpus?: string;
+  /** The memory nodes it may use, written alike. */
+  readonly cpusetMems?: string;
+  /** Files of cgroup v2 by their names (`memory.oom.group`) and what is written to them. A runtime refuses them on cgroup v1. */
+  readonly unified?: Readonly<Record<string, string>>;
 }
 
 export interface NamespaceOptions {
@@ -112,6 +119,13 @@ export interface Mount {
   readonly selinuxRelabel?: boolean;
 }
 
+/** A device node of the host inside a container. `permissions` of `rwm`: read, write, make nodes. */
+export interface Device {
+  readonly containerPath: string;
+  readonly hostPath: string;
+  readonly permissions: string;
+}
+
 /** What a command in a container came to. */
 export interface ExecResult {
   readonly exitCode: number;
@@ -138,6 +152,9 @@ export interface ContainerConfig {
   readonly workingDir: string;
   readonly envs: readonly { readonly key: string; readonly value: string }[];
   readonly mounts: readonly Mount[];
+  readonly devices?: readonly Device[];
+  /** Complete names of the Container Device Interface, `vendor.com/class=name`. */
+  readonly cdiDevices?: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   /** Relative to the sandbox's logDirectory. */
@@ -183,6 +200,8 @@ export interface Runtime {
   /** Also the sandboxes of others; the caller sorts out what is ours. `uid` asks for one pod's only. */
   listSandboxes(uid?: PodUid): Promise<readonly Sandbox[]>;
   listContainers(uid?: PodUid): Promise<readonly Container[]>;
+  /** What containers use now, read from the kernel at the call: it costs, so nothing asks for it again and again. `uid`: of one pod's only. */
+  listContainerStats(uid?: PodUid): Promise<readonly ContainerStats[]>;
   sandboxStatus(id: SandboxId): Promise<SandboxStatus>;
   containerStatus(id: ContainerId): Promise<ContainerStatus>;
   runSandbox(config: SandboxConfig, runtimeHandler: string): Promise<SandboxId>;
@@ -196,6 +215,8 @@ export interface Runtime {
   stopContainer(id: ContainerId, graceSeconds: number): Promise<void>;
   /** Idempotent; not found is success. */
   removeContainer(id: ContainerId): Promise<void>;
+  /** Changes what is given and leaves the rest as it is, at once or, of a container that does not run, for its start. */
+  updateContainerResources(id: ContainerId, resources: LinuxResources): Promise<void>;
   /**
    * Runs a command in a running container and waits for its end. `timeoutSeconds` 0: no limit but the caller's patience; when it is over, the
    * command is killed and the call rejects with `deadlineExceeded`. An abort ends the waiting, not the command.
@@ -282,6 +303,8 @@ export interface PullOptions {
 export interface ImageFilesystem {
   readonly mountpoint: string;
   readonly usedBytes: number;
+  /** Absent where the runtime does not count them. */
+  readonly inodesUsed?: number;
 }
 
 export interface ImageService {

@@ -2,6 +2,7 @@
 /** Expected outcomes are data: one result for each thing a sync did or could not do. */
 export type SyncAction =
   | 'OpenGates'
+  | 'CreatePodCgroup'
   | 'MountVolumes'
   | 'StartContainer'
   | 'KillContainer'

@@ -64,6 +64,8 @@ export interface ContainerStatus extends Container {
   readonly logPath: string;
   /** What is mounted into it from the host, as it was created. */
   readonly mounts: readonly { readonly containerPath: string; readonly hostPath: string }[];
+  /** The CPUs it may use, as a list, where it was kept to some and the runtime says so. */
+  readonly cpusetCpus?: string;
 }
 
 /** What inspection showed of a pod. Newest (highest attempt) first. */

@@ -79,6 +79,8 @@ export function containerConfigMessage(c: ContainerConfig): MessageInitShape<typ
     workingDir: c.workingDir,
     envs: c.envs.map((e) => ({ key: e.key, value: e.value })),
     mounts: c.mounts.map(mountMessage),
+    devices: (c.devices ?? []).map(({ containerPath, hostPath, permissions }) => ({ containerPath, hostPath, permissions })),
+    CDIDevices: (c.cdiDevices ?? []).map((name) => ({ name })),
     labels: { ...c.labels },
     annotations: { ...c.annotations },
     logPath: c.logPath,
@@ -154,14 +156,17 @@ function appArmorText(p: SecurityProfile): string {
 }
 
 /** Whole numbers: CRI has no fractions, and 0 is "not set". */
-const resourcesMessage = (r: LinuxResources): MessageInitShape<typeof pb.LinuxContainerResourcesSchema> => ({
+export const resourcesMessage = (r: LinuxResources): MessageInitShape<typeof pb.LinuxContainerResourcesSchema> => ({
   cpuPeriod: BigInt(r.cpuPeriod ?? 0),
   cpuQuota: BigInt(r.cpuQuota ?? 0),
   cpuShares: BigInt(r.cpuShares ?? 0),
   memoryLimitInBytes: BigInt(r.memoryLimitBytes ?? 0),
   oomScoreAdj: BigInt(r.oomScoreAdj ?? 0),
   memorySwapLimitInBytes: BigInt(r.memorySwapLimitBytes ?? 0),
+  cpusetCpus: r.cpusetCpus ?? '',
+  cpusetMems: r.cpusetMems ?? '',
   hugepageLimits: (r.hugepageLimits ?? []).map((h) => ({ pageSize: h.pageSize, limit: BigInt(h.limitBytes) })),
+  unified: { ...r.unified },
 });
 
 // ---- from the runtime
@@ -225,6 +230,7 @@ export function containerStatusWord(c: pb.ContainerStatus, sandboxId: SandboxId)
     message: c.message,
     logPath: c.logPath,
     mounts: c.mounts.map((m) => ({ containerPath: m.containerPath, hostPath: m.hostPath })),
+    ...(c.resources?.linux?.cpusetCpus ? { cpusetCpus: c.resources.linux.cpusetCpus } : {}),
     labels: c.labels,
     annotations: c.annotations,
   };

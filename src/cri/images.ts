@@ -47,7 +47,11 @@ export class CriImages implements ImageService, ContentStore {
 
   async imageFilesystems(): Promise<readonly ImageFilesystem[]> {
     const { imageFilesystems } = await this.client.call(Images.method.imageFsInfo, {}, this.timeouts.list);
-    return imageFilesystems.map((f) => ({ mountpoint: f.fsId?.mountpoint ?? '', usedBytes: Number(f.usedBytes?.value ?? 0n) }));
+    return imageFilesystems.map((f) => ({
+      mountpoint: f.fsId?.mountpoint ?? '',
+      usedBytes: Number(f.usedBytes?.value ?? 0n),
+      ...(f.inodesUsed && { inodesUsed: Number(f.inodesUsed.value) }),
+    }));
   }
 
   async ingests(): Promise<readonly Ingest[]> {

@@ -8,6 +8,7 @@ import type { PodUid } from '../api/objects.ts';
 import type {
   ContainerConfig,
   ExecResult,
+  LinuxResources,
   Runtime,
   RuntimeCondition,
   RuntimeEvent,
@@ -19,6 +20,7 @@ import type {
   StreamTarget,
 } from '../container/runtime.ts';
 import { isNotFound, RuntimeError } from '../container/runtime.ts';
+import type { ContainerStats } from '../container/stats.ts';
 import type { Container, ContainerId, ContainerStatus, Sandbox, SandboxId, SandboxStatus } from '../container/words.ts';
 import { labels } from '../container/words.ts';
 import { type Clock, systemClock } from '../world/clock.ts';
@@ -30,6 +32,7 @@ import { watchEvents } from './events.ts';
 import { CgroupDriver, PodSandboxState, RuntimeService } from './gen/cri_pb.ts';
 import { CriImages } from './images.ts';
 import type { Shown } from './settle.ts';
+import { containerStatsWord } from './stats.ts';
 import { streamTarget } from './streaming.ts';
 
 export interface CriOptions {
@@ -131,6 +134,11 @@ export class CriRuntime implements Runtime, Streams {
     return words;
   }
 
+  async listContainerStats(uid?: PodUid): Promise<readonly ContainerStats[]> {
+    const { stats } = await this.#client.call(RuntimeService.method.listContainerStats, { filter: podFilter(uid) }, this.#timeouts.list);
+    return stats.map(containerStatsWord);
+  }
+
   async sandboxStatus(id: SandboxId): Promise<SandboxStatus> {
     const { status } = await this.#client.call(RuntimeService.method.podSandboxStatus, { podSandboxId: id }, this.#timeouts.list);
     if (status === undefined) throw new RuntimeError('unknown', `the runtime gave no status of sandbox ${id}`);
@@ -182,6 +190,11 @@ export class CriRuntime implements Runtime, Streams {
 
   async removeContainer(id: ContainerId): Promise<void> {
     await goneIsFine(this.#client.call(RuntimeService.method.removeContainer, { containerId: id }, this.#timeouts.act));
+  }
+
+  async updateContainerResources(id: ContainerId, resources: LinuxResources): Promise<void> {
+    const request = { containerId: id, linux: convert.resourcesMessage(resources) };
+    await this.#client.call(RuntimeService.method.updateContainerResources, request, this.#timeouts.act);
   }
 
   /** Our own deadline is a little above the runtime's, so that the runtime's end of the command is what is heard. */

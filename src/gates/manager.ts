@@ -30,6 +30,8 @@ export interface GatesDeps {
   readonly timeSynced: () => boolean | Promise<boolean>;
   /** There is a way out of this node. */
   readonly networkUp: () => boolean | Promise<boolean>;
+  /** Why no device of a class is there, in words; undefined: one is. The pod is woken when one comes. Left out: one always is. */
+  readonly deviceAbsent?: (desired: DesiredPod, deviceClass: string) => string | undefined;
   /** These waited for a pod and may go on. */
   readonly wake: (uids: readonly PodUid[]) => void;
   readonly event: (desired: DesiredPod, type: 'Normal' | 'Warning', reason: string, message: string) => void;
@@ -37,7 +39,7 @@ export interface GatesDeps {
 
 /** Why a pod is not started now. */
 export interface Held {
-  readonly reason: 'WaitingForMount' | 'WaitingForPod' | 'WaitingForTimeSync' | 'WaitingForNetwork' | 'WaitCycle';
+  readonly reason: 'WaitingForMount' | 'WaitingForPod' | 'WaitingForTimeSync' | 'WaitingForNetwork' | 'WaitingForDevice' | 'WaitCycle';
   readonly message: string;
   /** When it is to be looked at again; absent: when it is woken, or as usual. */
   readonly retryAfterMs?: number;
@@ -91,7 +93,7 @@ export class Gates {
     const record = this.#record(desired.uid, gates);
     let closed: Held | undefined;
     for (const gate of gates) {
-      closed = await this.#closed(gate);
+      closed = await this.#closed(desired, gate);
       if (closed !== undefined) break;
     }
     if (closed === undefined) return this.#pass(desired.uid);
@@ -144,7 +146,7 @@ export class Gates {
     await this.#storing;
   }
 
-  async #closed(gate: Gate): Promise<Held | undefined> {
+  async #closed(desired: DesiredPod, gate: Gate): Promise<Held | undefined> {
     const { deps } = this;
     switch (gate.kind) {
       case 'mount':
@@ -160,8 +162,10 @@ export class Gates {
       case 'network':
         if (await deps.networkUp()) return undefined;
         return { reason: 'WaitingForNetwork', message: 'the node has no default route yet', retryAfterMs: lookAgainMs };
-      case 'device':
-        return undefined; // told as without effect
+      case 'device': {
+        const why = deps.deviceAbsent?.(desired, gate.name);
+        return why === undefined ? undefined : { reason: 'WaitingForDevice', message: why };
+      }
     }
   }
 

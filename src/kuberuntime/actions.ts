@@ -8,7 +8,15 @@ import { isSidecar } from '../api/resources.ts';
 import type { Container, Pod } from '../api/v1.ts';
 import type { ContainerStatus, RuntimePodStatus, SandboxId } from '../container/words.ts';
 import { type InitDecision, plainInitDecision, sidecarInitDecision } from './initActions.ts';
-import { type ActionInputs, type ContainerToKill, configChangedText, definitionChanged, type KillReason, recordOf } from './records.ts';
+import {
+  type ActionInputs,
+  type ContainerToKill,
+  configChangedText,
+  definitionChanged,
+  deviceBackText,
+  type KillReason,
+  recordOf,
+} from './records.ts';
 
 export interface PodActions {
   /** Stop all running containers and every sandbox; it comes before everything else. */
@@ -73,6 +81,9 @@ function appDecision(
     start = true;
   } else if (o.configChanged?.(record) === true) {
     why = { reason: '', text: configChangedText };
+    start = true;
+  } else if (o.deviceBack?.(record) === true) {
+    why = { reason: '', text: deviceBackText };
     start = true;
   } else if (o.liveness(record.id) === 'failure') why = { reason: 'LivenessProbe', text: ' failed liveness probe' };
   else if (o.startup(record.id) === 'failure') why = { reason: 'StartupProbe', text: ' failed startup probe' };

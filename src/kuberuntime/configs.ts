@@ -4,63 +4,19 @@
  * kuberuntime_sandbox.go and kuberuntime_container.go (facts 10); test/conformance/kubelet-1.32 holds what a real kubelet sent.
  */
 import type { DesiredPod } from '../api/desired.ts';
-import { quantityMilliValue, quantityValue } from '../api/quantity.ts';
-import {
-  type CgroupDriver,
-  cgroupParent,
-  cpuQuota,
-  cpuShares,
-  effectiveRequests,
-  oomScoreAdj,
-  podRequest,
-  qosClass,
-} from '../api/resources.ts';
-import type { Container, EphemeralContainer, Pod } from '../api/v1.ts';
+import { type CgroupDriver, cgroupParent, qosClass } from '../api/resources.ts';
+import type { Container, EphemeralContainer } from '../api/v1.ts';
+import type { ContainerDevices } from '../container/devices.ts';
 import { expand } from '../container/expand.ts';
-import type { ContainerConfig, LinuxResources, Mount, RunnableImage, SandboxConfig } from '../container/runtime.ts';
+import type { ContainerConfig, Mount, RunnableImage, SandboxConfig } from '../container/runtime.ts';
 import type { ContainerId } from '../container/words.ts';
 import { bareDomain, type DnsSettings, podDns } from './dns.ts';
 import { containerEnvironment, type NodeFacts } from './environment.ts';
-import { hugepageLimits } from './hugepages.ts';
 import { containerAnnotations, containerLabels, sandboxAnnotations, sandboxLabels } from './marks.ts';
 import { hostname, podLogFolder } from './names.ts';
 import { portMappings } from './ports.ts';
+import { containerLinuxResources, type NodeCgroups, podLinuxResources, type ResourceInputs } from './resources.ts';
 import { containerSecurity, hiddenPaths, namespaceOptions, runAs, type SeccompSettings, sandboxSecurity } from './security.ts';
-
-const cpuPeriodUs = 100_000;
-
-function linuxResources(requestMilli: number, limitMilli: number, memoryBytes: number): LinuxResources {
-  const quota = cpuQuota(limitMilli, cpuPeriodUs);
-  return {
-    cpuPeriod: cpuPeriodUs,
-    ...(quota !== 0 && { cpuQuota: quota }),
-    cpuShares: cpuShares(requestMilli),
-    ...(memoryBytes > 0 && { memoryLimitBytes: memoryBytes }),
-  };
-}
-
-/** The pod's sums; unlike its cgroup's limit, a limit counts here although another container has none. */
-function podLinuxResources(pod: Pod): LinuxResources {
-  const limitsAsRequests = (c: Container): Container => ({ ...c, resources: { requests: c.resources?.limits ?? {} } });
-  const { initContainers = [], containers } = pod.spec;
-  const limits = {
-    spec: { ...pod.spec, initContainers: initContainers.map(limitsAsRequests), containers: containers.map(limitsAsRequests) },
-  };
-  return linuxResources(podRequest(pod, 'cpu'), podRequest(limits, 'cpu'), podRequest(limits, 'memory'));
-}
-
-function containerLinuxResources(pod: Pod, container: Container, o: ContainerInputs): LinuxResources {
-  const limits = container.resources?.limits;
-  const hugepages = hugepageLimits(limits ?? {}, o.hugepageSizes ?? []);
-  const memoryBytes = quantityValue(limits?.memory);
-  return {
-    ...linuxResources(quantityMilliValue(effectiveRequests(container).cpu), quantityMilliValue(limits?.cpu), memoryBytes),
-    // no swap beyond the limit: what a container may not keep in memory it must not keep on the card either
-    ...(o.countsSwap === true && memoryBytes > 0 && { memorySwapLimitBytes: memoryBytes }),
-    oomScoreAdj: oomScoreAdj(pod, container, o.nodeMemoryBytes),
-    ...(hugepages.length > 0 && { hugepageLimits: hugepages }),
-  };
-}
 
 export interface SandboxInputs extends DnsSettings {
   readonly attempt: number;
@@ -69,6 +25,9 @@ export interface SandboxInputs extends DnsSettings {
   /** `<boot id>/<ms>`, see container/started.ts. */
   readonly started: string;
   readonly cgroupDriver: CgroupDriver;
+  readonly cgroupParent?: (desired: DesiredPod, driver: CgroupDriver) => string;
+  /** Absent: cgroup v1 with all controllers. */
+  readonly cgroups?: NodeCgroups;
 }
 
 /** Throws when the pod's full host name is too long. */
@@ -86,25 +45,24 @@ export function sandboxConfig(desired: DesiredPod, o: SandboxInputs): SandboxCon
     portMappings: portMappings(pod),
     labels: sandboxLabels(desired, o.nodeName),
     annotations: sandboxAnnotations(desired, o.started),
-    cgroupParent: cgroupParent(o.cgroupDriver, qosClass(pod), desired.uid),
+    cgroupParent: o.cgroupParent?.(desired, o.cgroupDriver) ?? cgroupParent(o.cgroupDriver, qosClass(pod), desired.uid),
     // a plain sandbox refuses privileged containers
     privileged: all.some((c) => c.securityContext?.privileged === true),
     namespaces: namespaceOptions(pod),
-    resources: podLinuxResources(pod),
+    resources: podLinuxResources(pod, o.cgroups),
     seccomp: { type: 'RuntimeDefault' },
     ...sandboxSecurity(pod),
   };
 }
 
-export interface ContainerInputs extends NodeFacts, SeccompSettings {
+export interface ContainerInputs extends NodeFacts, SeccompSettings, ResourceInputs {
   readonly attempt: number;
   readonly image: RunnableImage;
   /** Folders of this machine that the kubelet masks too, see hiddenPaths. */
   readonly thermalThrottlePaths: readonly string[];
-  /** Of this machine: `2MB`, `1GB`. */
-  readonly hugepageSizes?: readonly string[];
-  readonly countsSwap?: boolean;
   readonly mounts?: readonly Mount[];
+  /** Of the node's devices. */
+  readonly given?: ContainerDevices;
   /** Its environment, where it was made before. */
   readonly env?: ReadonlyMap<string, string>;
   /** What is written on it beside its own marks. */
@@ -129,8 +87,10 @@ export function containerConfig(desired: DesiredPod, container: Container | Ephe
     workingDir: spec.workingDir ?? '',
     envs: [...env].map(([key, value]) => ({ key, value })),
     mounts: o.mounts ?? [],
+    ...(o.given !== undefined && o.given.devices.length > 0 && { devices: o.given.devices }),
+    ...(o.given !== undefined && o.given.cdiDevices.length > 0 && { cdiDevices: o.given.cdiDevices }),
     labels: containerLabels(desired, spec.name, o.nodeName),
-    annotations: { ...containerAnnotations(desired, spec, o.attempt), ...o.annotations },
+    annotations: { ...containerAnnotations(desired, spec, o.attempt), ...o.annotations, ...o.given?.annotations },
     logPath: `${spec.name}/${o.attempt}.log`,
     stdin: spec.stdin ?? false,
     stdinOnce: spec.stdinOnce ?? false,
@@ -140,6 +100,12 @@ export function containerConfig(desired: DesiredPod, container: Container | Ephe
     namespaces: namespaceOptions(pod, o.targetId),
     ...runAs(pod, spec, o.image),
     ...hiddenPaths(spec, o.thermalThrottlePaths),
-    ...containerSecurity(pod, spec, o),
+    ...withGroups(containerSecurity(pod, spec, o), o.given?.groups ?? []),
   };
+}
+
+/** Beside its own, the groups that a device asks for. */
+function withGroups(security: ReturnType<typeof containerSecurity>, groups: readonly number[]): ReturnType<typeof containerSecurity> {
+  if (groups.length === 0) return security;
+  return { ...security, supplementalGroups: [...new Set([...(security.supplementalGroups ?? []), ...groups])] };
 }

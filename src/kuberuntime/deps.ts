@@ -6,6 +6,7 @@ import type { ObjectLookup } from '../api/references.ts';
 import type { CgroupDriver } from '../api/resources.ts';
 import type { Container, EphemeralContainer, ImageVolumeSource } from '../api/v1.ts';
 import type { Backoff } from '../async/backoff.ts';
+import type { ContainerDevices } from '../container/devices.ts';
 import type { EnsureResult } from '../container/ensureResult.ts';
 import type { ProbeResult } from '../container/probes.ts';
 import type { Mount, Runtime } from '../container/runtime.ts';
@@ -16,6 +17,7 @@ import type { Log } from '../world/log.ts';
 import type { Dns } from './dns.ts';
 import type { LogFolders } from './logs.ts';
 import type { PodRef } from './names.ts';
+import type { NodeCgroups } from './resources.ts';
 import type { RestartOnChange } from './restartOnChange.ts';
 import type { SeccompSettings } from './security.ts';
 
@@ -25,6 +27,8 @@ export interface KubeRuntimeSettings extends SeccompSettings {
   readonly bootId: string;
   readonly nodeMemoryBytes: number;
   readonly cgroupDriver: () => CgroupDriver;
+  /** Where a pod's cgroup is, for that driver, as the runtime is told. Left out: where the kubelet puts it by default. */
+  readonly cgroupParent?: (desired: DesiredPod, driver: CgroupDriver) => string;
   readonly hostDns: () => Dns;
   readonly clusterDns?: readonly string[];
   readonly clusterDomain?: string;
@@ -36,8 +40,10 @@ export interface KubeRuntimeSettings extends SeccompSettings {
   readonly thermalThrottlePaths?: readonly string[];
   /** Sizes of huge pages that this machine has, as cgroups name them: `2MB`, `1GB`. */
   readonly hugepageSizes?: readonly string[];
-  /** The kernel counts swap beside memory (cgroup v1 with swap accounting). */
+  /** The kernel counts the swap of a cgroup: memory.memsw.* of cgroup v1, memory.swap.* of v2. */
   readonly countsSwap?: boolean;
+  /** What the cgroups of this node can hold. Left out: cgroup v1 with all controllers. */
+  readonly cgroups?: NodeCgroups;
 }
 
 /** What the mounts of one attempt of a container are made with. */
@@ -64,6 +70,20 @@ export interface KubeRuntimeDeps {
     ips: readonly string[],
     inputs: MountInputs,
   ) => Promise<readonly Mount[]>;
+  /** What it is given of the node's devices; undefined: nothing. Throws, as `mounts` rejects, while it cannot have them. Left out: nothing. */
+  readonly devices?: (desired: DesiredPod, container: Container | EphemeralContainer) => ContainerDevices | undefined;
+  /** Which running containers are made anew, since a device that they have lost is back. Left out: none. */
+  readonly lostDevices?: {
+    review(desired: DesiredPod, status: RuntimePodStatus): void;
+    isBack(desired: DesiredPod, record: ContainerStatus): boolean;
+  };
+  /** Which CPUs containers run on. Left out: on all. */
+  readonly cpus?: {
+    /** As a list (`0-1,3`); undefined: all. Rejects, as `mounts` does, while too few are free. */
+    cpusFor(desired: DesiredPod, container: string): Promise<string | undefined>;
+    /** It was made with these. */
+    made(uid: PodUid, container: string, id: ContainerId, cpus: string | undefined): void;
+  };
   /** ConfigMaps and Secrets, as they are now. Left out: there are none. */
   readonly objects?: ObjectLookup;
   /** Which containers are made anew for a changed ConfigMap or Secret. Left out: none. */

@@ -3,7 +3,15 @@
 import { isSidecar } from '../api/resources.ts';
 import type { Container, Pod } from '../api/v1.ts';
 import type { ContainerStatus, RuntimePodStatus } from '../container/words.ts';
-import { type ActionInputs, type ContainerToKill, configChangedText, definitionChanged, type KillReason, recordOf } from './records.ts';
+import {
+  type ActionInputs,
+  type ContainerToKill,
+  configChangedText,
+  definitionChanged,
+  deviceBackText,
+  type KillReason,
+  recordOf,
+} from './records.ts';
 
 export interface InitDecision {
   /** App containers may start. */
@@ -117,6 +125,7 @@ export function sidecarInitDecision(pod: Pod, status: RuntimePodStatus, o: Actio
 function whyRestart(container: Container, record: ContainerStatus, o: ActionInputs): { reason: KillReason; text: string } | undefined {
   if (definitionChanged(record, o)) return { reason: '', text: ' definition changed' };
   if (o.configChanged?.(record) === true) return { reason: '', text: configChangedText };
+  if (o.deviceBack?.(record) === true) return { reason: '', text: deviceBackText };
   if (container.livenessProbe !== undefined && o.liveness(record.id) === 'failure')
     return { reason: 'LivenessProbe', text: ' failed liveness probe' };
   return undefined;

@@ -51,6 +51,7 @@ export class KubeRuntime {
     const { deps } = this;
     await deps.adoption.review(desired, status);
     await deps.restartOnChange?.review(desired, status);
+    deps.lostDevices?.review(desired, status);
     const actions = computePodActions(desired.pod, status, {
       hashOf: (name) => desired.containerHashes[name] ?? '',
       sameHash: (recorded, wanted, id) => deps.adoption.sameHash(recorded, wanted, id),
@@ -58,6 +59,7 @@ export class KubeRuntime {
       startup: deps.startup,
       deleting: desired.pod.metadata.deletionTimestamp !== undefined,
       configChanged: (record) => deps.restartOnChange?.changed(desired, record) === true,
+      deviceBack: (record) => deps.lostDevices?.isBack(desired, record) === true,
     });
     const run: SyncRun = { desired, status, signal, results: [], acted: false };
     await this.#carryOut(run, actions);
@@ -148,6 +150,8 @@ export class KubeRuntime {
       podLogsDir: settings.podLogsDir,
       started: startedText(settings.bootId, startedAt(run.status.sandboxes, settings.bootId) ?? clock.monotonic()),
       cgroupDriver: settings.cgroupDriver(),
+      ...(settings.cgroupParent && { cgroupParent: settings.cgroupParent }),
+      ...(settings.cgroups && { cgroups: settings.cgroups }),
       hostDns: settings.hostDns(),
       ...(settings.clusterDns && { clusterDns: settings.clusterDns }),
       ...(settings.clusterDomain && { clusterDomain: settings.clusterDomain }),

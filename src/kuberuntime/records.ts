@@ -26,6 +26,8 @@ export interface ActionInputs {
   readonly deleting: boolean;
   /** A running record was made with other values of a ConfigMap or Secret, and its pod asks for a restart then. Left out: no pod asks. */
   configChanged?(record: ContainerStatus): boolean;
+  /** A running record has lost a device, and can have it again. Left out: none has. */
+  deviceBack?(record: ContainerStatus): boolean;
 }
 
 /** The newest record of a container name. */
@@ -38,3 +40,4 @@ export const definitionChanged = (record: ContainerStatus, o: ActionInputs): boo
 
 /** The end of a Killing event's text, after the container's name. */
 export const configChangedText = ': a ConfigMap or Secret it uses changed';
+export const deviceBackText = ': a device it had lost is back';

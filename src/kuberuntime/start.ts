@@ -175,7 +175,11 @@ async function create(
     const inputs = { ...facts(deps, run, container, sandbox), annotations, image, ...(targetId !== undefined && { targetId }) };
     const env = containerEnvironment(desired.pod, { ...container, image: container.image ?? '' }, inputs);
     const mounts = await mountsOf(deps, run, container, n, sandbox, env);
-    return containerConfig(desired, container, { ...inputs, attempt: n, mounts, env });
+    const given = deps.devices?.(desired, container);
+    // last, so that nothing slow lies between the choice of CPUs and the container
+    const cpusetCpus = await deps.cpus?.cpusFor(desired, name);
+    const node = { ...(given && { given }), ...(cpusetCpus !== undefined && { cpusetCpus }) };
+    return containerConfig(desired, container, { ...inputs, ...node, attempt: n, mounts, env });
   };
   for (let tries = 1; ; tries++) {
     try {
@@ -190,7 +194,9 @@ async function create(
     }
     try {
       run.acted = true;
-      return { id: await deps.runtime.createContainer(sandbox.id, config, sandbox.config), config };
+      const id = await deps.runtime.createContainer(sandbox.id, config, sandbox.config);
+      deps.cpus?.made(desired.uid, name, id, config.resources.cpusetCpus);
+      return { id, config };
     } catch (e) {
       const free = isNameReserved(e) && tries < nameTries ? await freeAttempt(deps, run, name, attempt) : undefined;
       if (free === undefined) throw failed(deps, run, name, 'CreateContainerError', describeError(e), describeError(e));
@@ -230,7 +236,7 @@ function facts(
   sandbox: ReadySandbox,
 ): Omit<ContainerInputs, 'attempt' | 'image'> {
   const { nodeName, nodeMemoryBytes, nodeCpus, thermalThrottlePaths = [], hugepageSizes = [], hostIps, nodeStorageBytes } = deps.settings;
-  const { countsSwap = false } = deps.settings;
+  const { countsSwap = false, cgroups } = deps.settings;
   const { seccompDefault, seccompFolder } = deps.settings;
   if (sandbox.ips.length === 0 && !run.desired.pod.spec.hostNetwork && wantsPodIps(container))
     throw new Error('the pod has no address yet');
@@ -240,6 +246,7 @@ function facts(
     thermalThrottlePaths,
     hugepageSizes,
     countsSwap,
+    ...(cgroups && { cgroups }),
     hostIps: hostIps?.() ?? [],
     podIps: sandbox.ips,
     sources: sourcesOf(deps, run, container),

@@ -6,6 +6,7 @@
 import { isSidecar } from '../api/resources.ts';
 import type { PodCondition, PodPhase, V1ContainerStatus } from '../api/status.ts';
 import type { PodSpec } from '../api/v1.ts';
+import type { GoneDevice } from '../container/devices.ts';
 import type { StaleImage } from '../container/ensureResult.ts';
 import type { RuntimePodStatus } from '../container/words.ts';
 
@@ -15,6 +16,10 @@ type Untimed = Omit<PodCondition, 'lastTransitionTime'>;
 const fieldsIgnored = 'podsched.dev/FieldsIgnored';
 /** podsched's own: a container was started with the image that was here, since its registry gave no answer (behaviour 20). */
 const imageStale = 'podsched.dev/ImageStale';
+/** podsched's own: a device of a running container is not there any more (behaviour 25). */
+const deviceGone = 'podsched.dev/DeviceGone';
+/** podsched's own: what of the pod's limits the node cannot enforce (behaviour 5, 24). */
+const limitsNotEnforced = 'podsched.dev/LimitsNotEnforced';
 
 const ownTypes: ReadonlySet<string> = new Set([
   'PodReadyToStartContainers',
@@ -24,6 +29,8 @@ const ownTypes: ReadonlySet<string> = new Set([
   'PodScheduled',
   fieldsIgnored,
   imageStale,
+  deviceGone,
+  limitsNotEnforced,
 ]);
 
 /** More than these are counted only. */
@@ -43,6 +50,17 @@ function staleCondition(images: readonly StaleImage[]): Untimed[] {
     .join('; ');
   return [{ type: imageStale, status: 'True', reason: 'ImageStale', message }];
 }
+
+function goneCondition(devices: readonly GoneDevice[]): Untimed[] {
+  if (devices.length === 0) return [];
+  const message = devices
+    .map(({ container, deviceClass, paths }) => `container ${container}: ${paths.join(', ')} (class ${deviceClass})`)
+    .join('; ');
+  return [{ type: deviceGone, status: 'True', reason: 'DeviceGone', message: `gone: ${message}` }];
+}
+
+const unenforcedCondition = (what: string | undefined): Untimed[] =>
+  what === undefined ? [] : [{ type: limitsNotEnforced, status: 'True', reason: 'LimitsNotEnforced', message: what }];
 
 /** One ready sandbox, the newest, in the wanted network, with an address if it has a network of its own: no new one is needed. */
 function hasUsableSandbox(spec: PodSpec, runtime: RuntimePodStatus): boolean {
@@ -105,6 +123,10 @@ export interface ConditionInputs {
   readonly ignored?: readonly string[] | undefined;
   /** Absent: none. */
   readonly staleImages?: readonly StaleImage[] | undefined;
+  /** Absent: none. */
+  readonly goneDevices?: readonly GoneDevice[] | undefined;
+  /** What of its limits is not enforced: `memory`, `pod level`; absent: nothing. */
+  readonly unenforced?: string | undefined;
   /** RFC 3339. */
   readonly now: string;
 }
@@ -118,6 +140,8 @@ export function podConditions({
   old = [],
   ignored,
   staleImages = [],
+  goneDevices = [],
+  unenforced,
   now,
 }: ConditionInputs): PodCondition[] {
   const containersReady = containersReadyCondition(spec, statuses, phase);
@@ -129,6 +153,8 @@ export function podConditions({
     { type: 'PodScheduled', status: 'True' },
     ...(ignored === undefined ? old.filter((c) => c.type === fieldsIgnored) : ignoredCondition(ignored)),
     ...staleCondition(staleImages),
+    ...goneCondition(goneDevices),
+    ...unenforcedCondition(unenforced),
   ];
   const before = new Map(old.map((c) => [c.type, c]));
   return [

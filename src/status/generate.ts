@@ -8,6 +8,7 @@ import type { DesiredPod } from '../api/desired.ts';
 import { qosClass } from '../api/resources.ts';
 import type { PodPhase, PodStatus } from '../api/status.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
+import type { GoneDevice } from '../container/devices.ts';
 import type { StaleImage } from '../container/ensureResult.ts';
 import type { ProbeView } from '../container/probes.ts';
 import type { RuntimePodStatus } from '../container/words.ts';
@@ -40,6 +41,10 @@ export interface StatusInputs {
   readonly ignored?: readonly string[] | undefined;
   /** Containers whose image could not be refreshed when they were started; absent: none. */
   readonly staleImages?: readonly StaleImage[] | undefined;
+  /** What of its limits is not enforced here; absent: nothing. */
+  readonly unenforced?: string | undefined;
+  /** Devices of running containers that are not there any more; absent: none. */
+  readonly goneDevices?: readonly GoneDevice[] | undefined;
   /** The pod's runtime handler mounts read-only all the way down; absent: no. */
   readonly recursiveReadOnly?: boolean;
   /** The pod's own end, whatever its containers do: Failed with this reason (DeadlineExceeded, NodeRebooted …). */
@@ -90,6 +95,8 @@ export function generatePodStatus(inputs: StatusInputs): PodStatus {
       ...{ spec, runtime, statuses, phase, old: old?.conditions, now },
       ignored: inputs.ignored,
       staleImages: inputs.staleImages,
+      unenforced: inputs.unenforced,
+      goneDevices: inputs.goneDevices,
     }),
     ...why,
     ...hostAddresses(inputs.hostIps),

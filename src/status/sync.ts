@@ -175,10 +175,13 @@ function liveAnswer(live: LivePod): Answer {
   if (stuck !== undefined) return answer(phase, stuck.reason, stuck.message);
   const ready = status.conditions?.find((c) => c.type === 'Ready');
   if (phase === 'Running' && ready?.status === 'True') {
+    const gone = status.conditions?.find((c) => c.type === 'podsched.dev/DeviceGone');
+    if (gone !== undefined) return answer('Running', 'DeviceGone', gone.message ?? '');
     const stale = status.conditions?.find((c) => c.type === 'podsched.dev/ImageStale');
-    return stale === undefined
-      ? answer('Running', 'Ready', 'all containers run and are ready')
-      : answer('Running', 'ImageStale', stale.message ?? '');
+    if (stale !== undefined) return answer('Running', 'ImageStale', stale.message ?? '');
+    const unenforced = status.conditions?.find((c) => c.type === 'podsched.dev/LimitsNotEnforced')?.message;
+    const limits = unenforced === undefined ? '' : `; limits not enforced: ${unenforced}`;
+    return answer('Running', 'Ready', `all containers run and are ready${limits}`);
   }
   return answer(phase, ready?.reason ?? 'ContainersNotReady', ready?.message ?? '');
 }

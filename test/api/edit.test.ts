@@ -89,7 +89,7 @@ const newPod: Readonly<Record<string, Raw>> = {
   priorityClassName: edit({ priorityClassName: 'system-cluster-critical' }),
   'a field no other row names': edit({ schedulerName: 'mine' }),
   'an annotation read at creation': edit({}, { annotations: { 'kubernetes.io/ingress-bandwidth': '1M' } }),
-  'a CDI annotation': edit({}, { annotations: { 'cdi.k8s.io/gpio': 'x' } }),
+  'a CDI annotation': edit({}, { annotations: { 'cdi.k8s.io/gpio': 'vendor.com/gpio=0' } }),
   'an annotation of the runtime': edit({}, { annotations: { 'io.kubernetes.cri.any': 'x' } }),
 };
 

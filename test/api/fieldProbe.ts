@@ -43,6 +43,7 @@ const beside: readonly (readonly [field: RegExp, place: RegExp, fields: Plain])[
   [/\.secret\./, /\.sources\[\]\.secret$/, { name: 'x' }],
   [/\.downwardAPI\.items\[\]\.(path|mode)$/, /\.items\[\]$/, { fieldRef: { fieldPath: 'metadata.name' } }],
   [/\.volumes\[\].*\.resourceFieldRef\./, /\.resourceFieldRef$/, { containerName: 'x' }],
+  [/\.requests\[devices\./, /\.resources$/, { limits: { 'devices.podsched.dev/x': '1' } }],
   [/\.limits\[hugepages-/, /\.resources$/, { requests: { cpu: '1' } }],
   [/\.requests\[hugepages-/, /\.resources$/, { limits: { cpu: '1', 'hugepages-2Mi': '64Mi' } }],
 ];

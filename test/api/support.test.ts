@@ -47,7 +47,7 @@ test('the same for containers, app and init', () => {
       assert.match(only(decode(raw({ securityContext: { [field]: value } })), `${at}.securityContext.${field}`).expected, notYet);
     }
     only(decode(raw({ resources: { claims: [{ name: 'c' }] } })), `${at}.resources.claims`);
-    for (const name of ['devices.podsched.dev/gpio', 'nvidia.com/gpu', 'pods']) {
+    for (const name of ['nvidia.com/gpu', 'podsched.dev/gpio', 'pods']) {
       only(decode(raw({ resources: { limits: { [name]: 1 } } })), `${at}.resources.limits[${name}]`);
     }
   }
@@ -66,14 +66,16 @@ test('restart-on-change is asked for with true, and nothing else', () => {
   for (const value of ['yes', 'True', '1']) only(decode(asked(value)), 'metadata.annotations[podsched.dev/restart-on-change]');
 });
 
+test('memory-oom-group is true or false', () => {
+  const asked = (value: string) => rawPod({}, {}, { annotations: { 'podsched.dev/memory-oom-group': value } });
+  for (const value of ['true', 'false']) pod(asked(value));
+  for (const value of ['yes', 'False', '1']) only(decode(asked(value)), 'metadata.annotations[podsched.dev/memory-oom-group]');
+});
+
 test('annotations that would be silently without effect refuse the pod', () => {
   const names = ['rollback', 'hold', 'wait-for', 'wait-timeout', 'state', 'rollout', 'audience', 'truncated', 'pod-hash', 'config-hash'];
   for (const name of names)
     only(decode(rawPod({}, {}, { annotations: { [`podsched.dev/${name}`]: 'x' } })), `metadata.annotations[podsched.dev/${name}]`);
-  only(
-    decode(rawPod({}, {}, { annotations: { 'podsched.dev/memory-oom-group': 'false' } })),
-    'metadata.annotations[podsched.dev/memory-oom-group]',
-  );
   pod(
     rawPod(
       {},
@@ -112,7 +114,6 @@ test('what a single node has no use for is ignored with a warning', () => {
     'metadata.finalizers',
     'metadata.creationTimestamp',
     'metadata.annotations[kubernetes.io/config.source]',
-    'spec.containers[0].resources.limits[ephemeral-storage]',
     'spec.containers[0].resizePolicy',
     'spec.schedulerName',
     'spec.serviceAccountName',

@@ -93,13 +93,6 @@ test('a time-out is a duration over 0', () => {
   assert.deepEqual(of({}), { gates: [] });
 });
 
-test('a device is told as without effect, and the pod is taken', () => {
-  const { problems, warnings } = annotated({ [forKey]: 'device:camera, mount:/mnt/ssd' });
-  assert.deepEqual(problems, []);
-  assert.deepEqual(warnings, [{ path, expected: 'absent: device:camera is not supported yet by this version', got: 'ignored' }]);
-  assert.deepEqual(annotated({ [forKey]: 'mount:/mnt/ssd' }).warnings, []);
-});
-
 test('a cycle is found with its way, and a pod that only leads to one is in none', () => {
   const graph: Record<string, readonly string[]> = {
     a: ['b', 'x'],

@@ -22,6 +22,10 @@ export const sleeps = ['/bin/sleep', '1000'];
 export const exits3 = ['/bin/sh', '-c', 'exit 3'];
 export const hearsTerm = ['/bin/sh', '-c', "trap 'exit 7' TERM; while :; do sleep 0.05; done"];
 export const notThere = ['/no/such/program'];
+const asksForNode = ['/bin/test', '-c', '/dev/podsched-null'];
+const asksForCpus = ['/bin/grep', '^Cpus_allowed_list:', '/proc/self/status'];
+/** A device node that no machine has. */
+export const absentDevice = '/dev/podsched-no-such-device';
 
 /** What these commands do, for a fake. */
 export function behaviourOf(command: readonly string[]): ProcessBehaviour {
@@ -33,7 +37,18 @@ export function behaviourOf(command: readonly string[]): ProcessBehaviour {
     case notThere:
       return { startError: `exec: "${notThere[0]}": no such file or directory` };
     default:
-      return { ignoresTerm: true };
+      return { ignoresTerm: true, exec: answersOf };
+  }
+}
+
+function answersOf(command: readonly string[], config: ContainerConfig): { exitCode?: number; stdout?: string } {
+  switch (command[0]) {
+    case asksForNode[0]:
+      return { exitCode: config.devices?.some((d) => d.containerPath === command[2]) === true ? 0 : 1 };
+    case asksForCpus[0]:
+      return { stdout: `Cpus_allowed_list:\t${config.resources.cpusetCpus ?? 'all'}\n` };
+    default:
+      return {};
   }
 }
 
@@ -192,6 +207,22 @@ export function runtimeContract(name: string, open: () => Promise<RuntimeRig>): 
       assert.deepEqual([listed?.id, listed?.state, listed?.attempt, listed?.labels], [id, 'exited', 2, wanted.labels]);
     });
 
+    test('a running container is among those whose use is told, by its pod too; its processor time never falls; one that has ended uses nothing', async () => {
+      const { pod, container } = await startPod(hearsTerm);
+      const read = async (uid?: PodUid) => (await runtime.listContainerStats(uid)).find((c) => c.id === container);
+      const first = await read(pod.uid);
+      assert.deepEqual([first?.name, first?.attempt, first?.labels], ['main', 0, config(pod, 'main').labels]);
+      assert.equal(await read('nobody' as PodUid), undefined);
+      const second = await read();
+      assert.equal(second?.name, 'main');
+      if (first?.cpu !== undefined && second?.cpu !== undefined) {
+        assert.ok(second.cpu.usageNs >= first.cpu.usageNs && second.cpu.atMs >= first.cpu.atMs);
+        assert.ok((second.memory?.workingSetBytes ?? 0) > 0);
+      }
+      await runtime.stopContainer(container, 5);
+      assert.equal((await read())?.cpu, undefined);
+    });
+
     test('TERM is heard long before the grace is over', async () => {
       const { container } = await startPod(hearsTerm);
       await pause(200);
@@ -250,6 +281,44 @@ export function runtimeContract(name: string, open: () => Promise<RuntimeRig>): 
       assert.equal(await stateOf(created), 'created');
       await runtime.removeContainer(created);
       assert.deepEqual(await runtime.listContainers(pod.uid), []);
+    });
+
+    test('a container has the devices it was made with, and no others', async () => {
+      const pod = podConfig();
+      const sandbox = await runtime.runSandbox(pod, '');
+      const devices = [{ containerPath: '/dev/podsched-null', hostPath: '/dev/null', permissions: 'rw' }];
+      for (const [name, o, exitCode] of [
+        ['with', { devices }, 0],
+        ['without', {}, 1],
+      ] as const) {
+        const id = await runtime.createContainer(sandbox, config(pod, name, o), pod);
+        await runtime.startContainer(id);
+        assert.equal((await runtime.execSync(id, asksForNode, 10)).exitCode, exitCode, name);
+      }
+      const absent = config(pod, 'absent', { devices: [{ containerPath: '/dev/x', hostPath: absentDevice, permissions: 'rw' }] });
+      await assert.rejects(runtime.createContainer(sandbox, absent, pod), code('unknown', /podsched-no-such-device/));
+      await runtime.removeSandbox(sandbox);
+    });
+
+    test('a container moves to other CPUs while it runs, before it starts, and keeps what is not said', async () => {
+      const pod = podConfig();
+      const sandbox = await runtime.runSandbox(pod, '');
+      const cpusOf = async (id: ContainerId) => {
+        const said = Buffer.from((await runtime.execSync(id, asksForCpus, 10)).stdout).toString();
+        return /^Cpus_allowed_list:\s*(\S+)$/m.exec(said)?.[1];
+      };
+      const made = await runtime.createContainer(sandbox, config(pod, 'main', { resources: { cpuShares: 512 } }), pod);
+      await runtime.updateContainerResources(made, { cpusetCpus: '0' });
+      await runtime.startContainer(made);
+      assert.equal(await cpusOf(made), '0');
+      await runtime.updateContainerResources(made, { cpusetCpus: '0-1' });
+      assert.equal(await cpusOf(made), '0-1');
+      assert.equal((await runtime.containerStatus(made)).cpusetCpus, '0-1');
+      const bound = await runtime.createContainer(sandbox, config(pod, 'bound', { resources: { cpusetCpus: '1' } }), pod);
+      await runtime.startContainer(bound);
+      assert.deepEqual([await cpusOf(bound), (await runtime.containerStatus(bound)).cpusetCpus], ['1', '1']);
+      await assert.rejects(runtime.updateContainerResources(nobody as ContainerId, { cpusetCpus: '0' }), code('notFound', /not found/));
+      await runtime.removeSandbox(sandbox);
     });
 
     test('a program that is not there fails the start, and the record says so', async () => {

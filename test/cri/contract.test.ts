@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { CriRuntime } from '../../src/cri/runtime.ts';
 import { systemClock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
-import { behaviourOf, exits3, hearsTerm, notThere, runtimeContract, sleeps } from '../contract/runtime.ts';
+import { absentDevice, behaviourOf, exits3, hearsTerm, notThere, runtimeContract, sleeps } from '../contract/runtime.ts';
 import { FakeCriServer } from '../fakes/fakeCriServer.ts';
 import { FakeRuntime } from '../fakes/fakeRuntime.ts';
 
 function fake(): FakeRuntime {
   const runtime = new FakeRuntime({ clock: systemClock });
+  runtime.absentDevices.add(absentDevice);
   // over the wire a command is another array of the same words
   const known = new Map([sleeps, exits3, hearsTerm, notThere].map((c) => [c.join(' '), c]));
   runtime.onStart((_name, config) => behaviourOf(known.get(config.command.join(' ')) ?? config.command));

@@ -37,10 +37,18 @@ const fullContainer = containerConfig(fullSandbox, 'main', {
   workingDir: '/srv',
   envs: [{ key: 'A', value: '' }],
   mounts: [{ containerPath: '/data', hostPath: '/mnt/ssd', readonly: true }],
+  devices: [{ containerPath: '/dev/i2c-1', hostPath: '/dev/i2c-7', permissions: 'rw' }],
+  cdiDevices: ['nvidia.com/gpu=all'],
   stdin: true,
   stdinOnce: true,
   tty: true,
-  resources: { oomScoreAdj: -997 },
+  resources: {
+    oomScoreAdj: -997,
+    memorySwapLimitBytes: 2 ** 30,
+    cpusetCpus: '2-3',
+    cpusetMems: '0',
+    unified: { 'memory.oom.group': '1', 'memory.swap.max': '0' },
+  },
   privileged: true,
   namespaces: { network: 'POD', pid: 'TARGET', ipc: 'POD', targetId: 'abc' as ContainerId },
   runAsUser: 0,
@@ -96,6 +104,14 @@ test('seccomp and AppArmor profiles are sent by type and name, AppArmor in its o
     [{ type: 'Localhost', localhostRef: 'web' }, 'localhost/web'],
   ] as const)
     assert.equal(of({ appArmor })?.apparmorProfile, text);
+});
+
+test('an update carries what is given, and 0 or nothing for what is not', () => {
+  const sent = overTheWire(pb.UpdateContainerResourcesRequestSchema, {
+    containerId: 'c',
+    linux: convert.resourcesMessage({ cpusetCpus: '0-1' }),
+  });
+  assert.deepEqual(wire.resources(sent.linux), { cpusetCpus: '0-1' });
 });
 
 // recorded: what kubelet 1.32 sent for a minimal pod

@@ -9,6 +9,7 @@ import type {
   SandboxConfig,
   SecurityProfile,
 } from '../../src/container/runtime.ts';
+import type { ContainerStats } from '../../src/container/stats.ts';
 import type { Container, ContainerId, ContainerStatus, Sandbox, SandboxStatus } from '../../src/container/words.ts';
 import * as pb from '../../src/cri/gen/cri_pb.ts';
 
@@ -60,6 +61,10 @@ export function containerConfig(c: pb.ContainerConfig | undefined): ContainerCon
     workingDir: config.workingDir,
     envs: config.envs.map(({ key, value }) => ({ key, value })),
     mounts: config.mounts.map(mount),
+    ...(config.devices.length === 0
+      ? {}
+      : { devices: config.devices.map(({ containerPath, hostPath, permissions }) => ({ containerPath, hostPath, permissions })) }),
+    ...(config.CDIDevices.length === 0 ? {} : { cdiDevices: config.CDIDevices.map((d) => d.name) }),
     labels: config.labels,
     annotations: config.annotations,
     logPath: config.logPath,
@@ -118,7 +123,7 @@ function namespaces(n: pb.NamespaceOption | undefined): NamespaceOptions {
   };
 }
 
-function resources(r: pb.LinuxContainerResources | undefined): LinuxResources {
+export function resources(r: pb.LinuxContainerResources | undefined): LinuxResources {
   const set = (name: keyof LinuxResources, value: bigint | undefined) => (value ? { [name]: Number(value) } : {});
   return {
     ...set('cpuPeriod', r?.cpuPeriod),
@@ -127,6 +132,9 @@ function resources(r: pb.LinuxContainerResources | undefined): LinuxResources {
     ...set('memoryLimitBytes', r?.memoryLimitInBytes),
     ...set('oomScoreAdj', r?.oomScoreAdj),
     ...set('memorySwapLimitBytes', r?.memorySwapLimitInBytes),
+    ...(r?.cpusetCpus ? { cpusetCpus: r.cpusetCpus } : {}),
+    ...(r?.cpusetMems ? { cpusetMems: r.cpusetMems } : {}),
+    ...(r !== undefined && Object.keys(r.unified).length > 0 ? { unified: r.unified } : {}),
     ...(r !== undefined && r.hugepageLimits.length > 0
       ? { hugepageLimits: r.hugepageLimits.map((h) => ({ pageSize: h.pageSize, limitBytes: Number(h.limit) })) }
       : {}),
@@ -180,6 +188,7 @@ export const containerStatus = (c: ContainerStatus) => ({
   message: c.message,
   logPath: c.logPath,
   mounts: c.mounts.map((m) => ({ ...m })),
+  ...(c.cpusetCpus === undefined ? {} : { resources: { linux: { cpusetCpus: c.cpusetCpus } } }),
 });
 
 export const imageMessage = (i: ImageInfo) => ({
@@ -204,3 +213,39 @@ export const verboseConfig = (driver: 'cgroupfs' | 'systemd' | undefined, sandbo
       containerd: { defaultRuntimeName: 'runc', runtimes: { runc: { options: { SystemdCgroup: driver === 'systemd' } } } },
     }),
   });
+
+/** Nanoseconds, and a value only where there is one. */
+export function containerStats({ id, name, attempt, labels, cpu, memory, swap, writableLayer }: ContainerStats) {
+  const timestamp = (atMs: number) => BigInt(Math.round(atMs * 1000)) * 1000n;
+  const value = (v: number | undefined) => (v === undefined ? undefined : { value: BigInt(v) });
+  return {
+    attributes: { id, metadata: { name, attempt }, labels },
+    ...(cpu && { cpu: { timestamp: timestamp(cpu.atMs), usageCoreNanoSeconds: value(cpu.usageNs) } }),
+    ...(memory && {
+      memory: {
+        timestamp: timestamp(memory.atMs),
+        workingSetBytes: value(memory.workingSetBytes),
+        availableBytes: value(memory.availableBytes),
+        usageBytes: value(memory.usageBytes),
+        rssBytes: value(memory.rssBytes),
+        pageFaults: value(memory.pageFaults),
+        majorPageFaults: value(memory.majorPageFaults),
+      },
+    }),
+    ...(swap && {
+      swap: {
+        timestamp: timestamp(swap.atMs),
+        swapUsageBytes: value(swap.usageBytes),
+        swapAvailableBytes: value(swap.availableBytes),
+      },
+    }),
+    ...(writableLayer && {
+      writableLayer: {
+        timestamp: timestamp(writableLayer.atMs),
+        fsId: { mountpoint: writableLayer.mountpoint },
+        usedBytes: value(writableLayer.usedBytes),
+        inodesUsed: value(writableLayer.inodesUsed),
+      },
+    }),
+  };
+}

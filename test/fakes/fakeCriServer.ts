@@ -104,10 +104,15 @@ export class FakeCriServer {
       startContainer: (q: pb.StartContainerRequest) => r.startContainer(q.containerId as ContainerId).then(empty),
       stopContainer: (q: pb.StopContainerRequest) => r.stopContainer(q.containerId as ContainerId, Number(q.timeout)).then(empty),
       removeContainer: (q: pb.RemoveContainerRequest) => r.removeContainer(q.containerId as ContainerId).then(empty),
+      updateContainerResources: (q: pb.UpdateContainerResourcesRequest) =>
+        r.updateContainerResources(q.containerId as ContainerId, wire.resources(q.linux)).then(empty),
       listContainers: async ({ filter }: pb.ListContainersRequest) => ({
         containers: (await r.listContainers(wire.uidOf(filter?.labelSelector[labels.podUid])))
           .filter((c) => !filter?.id || c.id === filter.id)
           .map(wire.container),
+      }),
+      listContainerStats: async ({ filter }: pb.ListContainerStatsRequest) => ({
+        stats: (await r.listContainerStats(wire.uidOf(filter?.labelSelector[labels.podUid]))).map(wire.containerStats),
       }),
       execSync: (q: pb.ExecSyncRequest) => r.execSync(q.containerId as ContainerId, q.cmd, Number(q.timeout)).then((x) => ({ ...x })),
       reopenContainerLog: (q: pb.ReopenContainerLogRequest) => r.reopenLog(q.containerId as ContainerId).then(empty),
@@ -138,6 +143,7 @@ export class FakeCriServer {
         imageFilesystems: (await r.imageFilesystems()).map((f) => ({
           fsId: { mountpoint: f.mountpoint },
           usedBytes: { value: BigInt(f.usedBytes) },
+          ...(f.inodesUsed !== undefined && { inodesUsed: { value: BigInt(f.inodesUsed) } }),
         })),
       }),
       imageStatus: async (q: pb.ImageStatusRequest) => wire.image(await r.imageStatus(q.image?.image ?? '')),

@@ -16,6 +16,7 @@ import {
   type RuntimeVersion,
   type SandboxConfig,
 } from '../../src/container/runtime.ts';
+import type { ContainerStats } from '../../src/container/stats.ts';
 import type { ContainerId, SandboxId } from '../../src/container/words.ts';
 import type { Clock } from '../../src/world/clock.ts';
 import { Faults } from './faults.ts';
@@ -40,10 +41,14 @@ export class FakeMachine {
   runtimeHandlers: readonly RuntimeHandler[] = [];
   /** What the runtime says its sandboxes are made of. */
   pauseImage: string | undefined = 'registry.k8s.io/pause:3.9';
+  /** What running containers use; of one that is not here the runtime has no reading. */
+  readonly usage = new Map<ContainerId, Pick<ContainerStats, 'cpu' | 'memory' | 'swap' | 'writableLayer'>>();
   filesystems: readonly ImageFilesystem[] = [{ mountpoint: '/', usedBytes: 0 }];
   /** What pulls are writing just now. */
   writing: readonly Ingest[] = [];
   eventsImplemented = true;
+  /** Device nodes of the host that are not there: no container is made with them. */
+  readonly absentDevices = new Set<string>();
   protected eventReaders = new Set<EventReader>();
   #loseEvents = 0;
   #ids = 0;

@@ -11,6 +11,7 @@ import {
   type ImageInfo,
   type ImageService,
   type Ingest,
+  type LinuxResources,
   type PullOptions,
   type Runtime,
   type RuntimeCondition,
@@ -20,6 +21,7 @@ import {
   type RuntimeVersion,
   type SandboxConfig,
 } from '../../src/container/runtime.ts';
+import type { ContainerStats } from '../../src/container/stats.ts';
 import type { Container, ContainerId, ContainerStatus, Sandbox, SandboxId, SandboxStatus } from '../../src/container/words.ts';
 import { labels } from '../../src/container/words.ts';
 import { FakeMachine, type FakeMethod } from './fakeMachine.ts';
@@ -66,6 +68,15 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService, C
   listContainers(uid?: PodUid): Promise<readonly Container[]> {
     return this.#call('listContainers', uid === undefined ? [] : [uid], () =>
       [...this.containers.values()].filter((c) => uid === undefined || c.config.labels[labels.podUid] === uid).map(containerWord),
+    );
+  }
+
+  /** Running ones only. */
+  listContainerStats(uid?: PodUid): Promise<readonly ContainerStats[]> {
+    return this.#call('listContainerStats', uid === undefined ? [] : [uid], () =>
+      [...this.containers.values()]
+        .filter((c) => c.state === 'running' && (uid === undefined || c.config.labels[labels.podUid] === uid))
+        .map(({ id, config: { name, attempt, labels } }) => ({ id, name, attempt, labels: { ...labels }, ...this.usage.get(id) })),
     );
   }
 
@@ -132,6 +143,9 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService, C
       if (config.privileged && !s.config.privileged) throw new RuntimeError('unknown', 'no privileged container allowed in sandbox');
       if (this.presentImage(config.image) === undefined)
         throw new RuntimeError('notFound', `failed to resolve image "${config.image}": not found`);
+      const absent = config.devices?.find((d) => this.absentDevices.has(d.hostPath));
+      if (absent !== undefined)
+        throw new RuntimeError('unknown', `failed to generate container spec: lstat ${absent.hostPath}: no such file or directory`);
       const id = this.newId() as ContainerId;
       this.containers.set(id, {
         id,
@@ -199,6 +213,13 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService, C
     });
   }
 
+  updateContainerResources(id: ContainerId, resources: LinuxResources): Promise<void> {
+    return this.#call('updateContainerResources', [id, resources], () => {
+      const c = this.container(id);
+      c.config = { ...c.config, resources: { ...c.config.resources, ...resources } };
+    });
+  }
+
   /** What the container's behaviour says of the command; absent: it succeeds at once. */
   execSync(id: ContainerId, command: readonly string[], timeoutSeconds: number, signal?: AbortSignal): Promise<ExecResult> {
     return this.#call(
@@ -207,7 +228,7 @@ export class FakeRuntime extends FakeMachine implements Runtime, ImageService, C
       async () => {
         const c = this.container(id);
         if (c.state !== 'running') throw new RuntimeError('unknown', `container is in CONTAINER_${c.state.toUpperCase()} state`);
-        const { exitCode = 0, stdout = '', stderr = '', takesMs = 0 } = c.behaviour.exec?.(command) ?? {};
+        const { exitCode = 0, stdout = '', stderr = '', takesMs = 0 } = c.behaviour.exec?.(command, c.config) ?? {};
         const limitMs = timeoutSeconds > 0 ? timeoutSeconds * 1000 : Number.POSITIVE_INFINITY;
         if (takesMs > 0) await this.clock.sleep(Math.min(takesMs, limitMs), signal);
         if (takesMs > limitMs)

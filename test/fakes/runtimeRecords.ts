@@ -18,8 +18,11 @@ export interface ProcessBehaviour {
   /** It ends by itself so long after its start; absent: it runs until it is stopped. */
   readonly exitAfterMs?: number;
   readonly exitCode?: number;
-  /** What a command run in it does; absent or undefined: it succeeds at once, saying nothing. */
-  readonly exec?: (command: readonly string[]) => { exitCode?: number; stdout?: string; stderr?: string; takesMs?: number } | undefined;
+  /** What a command run in it does, by the command and the container as it is now; absent or undefined: it succeeds at once, saying nothing. */
+  readonly exec?: (
+    command: readonly string[],
+    config: ContainerConfig,
+  ) => { exitCode?: number; stdout?: string; stderr?: string; takesMs?: number } | undefined;
   /** TERM does nothing: KILL at the end of the grace. */
   readonly ignoresTerm?: boolean;
   /** From TERM to the end; default 0. */
@@ -55,7 +58,8 @@ export interface FakeSandbox {
 export interface FakeContainer {
   readonly id: ContainerId;
   readonly sandboxId: SandboxId;
-  readonly config: ContainerConfig;
+  /** As it is now: an update of its resources is in it. */
+  config: ContainerConfig;
   readonly podUid: PodUid;
   state: ContainerState;
   readonly createdAt: WallTime;
@@ -123,6 +127,7 @@ export const containerStatusWord = (c: FakeContainer, logDirectory: string): Con
   message: c.message,
   logPath: `${logDirectory}/${c.config.logPath}`,
   mounts: c.config.mounts.map(({ containerPath, hostPath }) => ({ containerPath, hostPath })),
+  ...(c.config.resources.cpusetCpus === undefined ? {} : { cpusetCpus: c.config.resources.cpusetCpus }),
 });
 
 /** A sandbox made while the same pod, or another of its full name, is still alive: one sentence each. */

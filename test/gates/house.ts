@@ -22,6 +22,8 @@ export class GateHouse {
   readonly pods = new Map<string, 'ready' | 'not ready'>();
   readonly manifests = new Map<string, DesiredPod>();
   readonly woken: PodUid[] = [];
+  /** Classes of which a device is there. */
+  readonly devices = new Set<string>();
   /** `name Type Reason: message` */
   readonly events: string[] = [];
   gates = this.newAgent();
@@ -37,6 +39,7 @@ export class GateHouse {
         return state === 'ready' ? undefined : state === undefined ? 'does not exist' : 'is not ready';
       },
       desired: (key) => this.manifests.get(key),
+      deviceAbsent: (_pod, name) => (this.devices.has(name) ? undefined : `no device of class ${name} is there (/dev/video*)`),
       wake: (uids) => this.woken.push(...uids),
       event: ({ name }, type, reason, message) => this.events.push(`${name} ${type} ${reason}: ${message}`),
     });

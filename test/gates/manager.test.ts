@@ -9,7 +9,6 @@ test('a pod without gates is held by nothing, and nothing is written', async () 
   const house = new GateHouse();
   assert.equal(await house.gates.check(desiredPod('web', 'u1')), undefined);
   assert.equal(await house.gates.check(waitingPod('web', '')), undefined);
-  assert.equal(await house.gates.check(waitingPod('web', 'device:camera')), undefined);
   await house.gates.flush();
   assert.deepEqual([[...house.store.entries.keys()], house.events], [[], []]);
 });
@@ -33,6 +32,17 @@ for (const [gate, open, reason, message] of opened) {
     assert.deepEqual(await house.store.get('gates'), {});
   });
 }
+
+test('a gate for a device holds the pod until one of its class is there; who says so wakes it', async () => {
+  const house = new GateHouse();
+  const pod = waitingPod('web', 'device:camera', '1m');
+  const message = 'no device of class camera is there (/dev/video*)';
+  assert.deepEqual(await house.gates.check(pod), { reason: 'WaitingForDevice', message, retryAfterMs: 60_000 });
+  assert.deepEqual(await house.gates.check(waitingPod('other', 'device:camera')), { reason: 'WaitingForDevice', message });
+  assert.deepEqual(house.events, [`web Normal WaitingForDevice: ${message}`, `other Normal WaitingForDevice: ${message}`]);
+  house.devices.add('camera');
+  assert.equal(await house.gates.check(pod), undefined);
+});
 
 test('of several gates the first closed one is told, in the order they are written', async () => {
   const house = new GateHouse();

@@ -6,6 +6,7 @@ import type { PodUid } from '../../src/api/objects.ts';
 import type { ObjectLookup } from '../../src/api/references.ts';
 import type { ConfigMap, Container, ObjectMeta, PodSpec, Secret } from '../../src/api/v1.ts';
 import { Backoff } from '../../src/async/backoff.ts';
+import type { ContainerDevices } from '../../src/container/devices.ts';
 import type { EnsureResult } from '../../src/container/ensureResult.ts';
 import type { ProbeResult } from '../../src/container/probes.ts';
 import type { Mount } from '../../src/container/runtime.ts';
@@ -87,6 +88,14 @@ export class House {
   readonly backoff = new Backoff(this.clock, () => ({ firstMs: 10_000, maxMs: 300_000 }));
   /** By container name, attempt and the pod's addresses. */
   mounts: (name: string, attempt: number, ips: readonly string[], inputs: MountInputs) => Promise<readonly Mount[]> = async () => [];
+  /** CPUs of a container that is made; undefined: all. */
+  cpusFor: (name: string) => Promise<string | undefined> = async () => undefined;
+  /** `container cpus` of what was made. */
+  readonly madeOn: string[] = [];
+  /** By container name: what it is given of the node's devices; it may throw. */
+  devices: (name: string) => ContainerDevices | undefined = () => undefined;
+  /** Running containers whose lost device is back. */
+  readonly back = new Set<string>();
   /** Sizes of huge pages. */
   readonly hugepageSizes: string[] = [];
   /** Replaces an image, or not, before it is looked for. */
@@ -107,7 +116,13 @@ export class House {
     runtime: this.runtime,
     logs: this.logs,
     objects: (kind, namespace, name) => this.objects.get(`${kind}/${namespace}/${name}`),
+    lostDevices: { review: () => {}, isBack: (_desired, record) => this.back.has(record.name) },
     mounts: (_desired, spec, attempt, ips, inputs) => this.mounts(spec.name, attempt, ips, inputs),
+    devices: (_desired, spec) => this.devices(spec.name),
+    cpus: {
+      cpusFor: (_desired, name) => this.cpusFor(name),
+      made: (_uid, name, _id, cpus) => this.madeOn.push(`${name} ${cpus ?? 'all'}`),
+    },
     ensureImage: async (_desired, spec) => this.image(spec.name),
     repairImage: (_desired, spec, ended, signal) => this.repair(spec.name, ended, signal),
     backoff: this.backoff,
