@@ -102,8 +102,8 @@ export class ImageGc {
    * Removes every image that nobody needs, whatever the disk and the threshold say; `dryRun`: only tells. undefined: the wanted pods are not
    * known yet, so nobody can say what is needed. Rejects when the runtime does not answer.
    */
-  prune(dryRun: boolean): Promise<PruneResult | undefined> {
-    return this.#alone(() => this.#prune(dryRun));
+  prune(dryRun: boolean, why: 'on request' | 'for want of room' = 'on request'): Promise<PruneResult | undefined> {
+    return this.#alone(() => this.#prune(dryRun, why));
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
@@ -210,12 +210,12 @@ export class ImageGc {
     return { id, names, sizeBytes };
   }
 
-  async #prune(dryRun: boolean): Promise<PruneResult | undefined> {
+  async #prune(dryRun: boolean, why: 'on request' | 'for want of room'): Promise<PruneResult | undefined> {
     const { deps } = this;
     if (!deps.settled()) return undefined;
     // a person means it: what was pulled a moment ago goes, and what could not be pulled again now
     const { offline, ...rest } = await this.#run(0);
-    const run: GcRun = { ...rest, offline: false };
+    const run: GcRun = { ...rest, offline: offline && why !== 'on request' };
     const going = removalOrder(await this.#inventory.look(), run);
     const sum = (images: readonly PrunedImage[]): number => images.reduce((bytes, i) => bytes + i.sizeBytes, 0);
     if (dryRun) {
@@ -234,7 +234,7 @@ export class ImageGc {
     const now = await this.#disk().catch(() => undefined); // as above
     const measured = before === undefined || now === undefined ? 0 : now.availableBytes - before.availableBytes;
     if (removed.length > 0) {
-      deps.event('Normal', 'ImageRemoved', `${removed.length} unused images were removed on request: ${sizeText(sum(removed))}`);
+      deps.event('Normal', 'ImageRemoved', `${removed.length} unused images were removed ${why}: ${sizeText(sum(removed))}`);
       // the condition may be over
       this.#dueAt = undefined;
     }

@@ -23,6 +23,8 @@ export interface WorkerUpdate {
   readonly evict?: boolean;
   /** Why it is killed, for people. */
   readonly reason?: string;
+  /** With `create`: an earlier agent was ending it against its will, so its life here begins with its end. */
+  readonly condemned?: true;
 }
 
 export interface PodRecord {
@@ -97,6 +99,8 @@ export function applyUpdate(before: PodRecord | undefined, update: WorkerUpdate)
   if (before === undefined && update.type !== 'create' && !kill) return undefined;
 
   const record = before ?? newRecord(subject.uid, `${subject.name}_${subject.namespace}`);
+  if (before === undefined && pod !== undefined && update.condemned === true)
+    return { record: condemned(record, pod, update), cancel: false };
   if (record.state === 'finished') return undefined;
   const wasEnding = record.state !== 'sync';
   if (wasEnding && update.type === 'create') return undefined;
@@ -122,6 +126,12 @@ export function applyUpdate(before: PodRecord | undefined, update: WorkerUpdate)
   if (wishPod === undefined) return { record: ending, cancel: !wasEnding };
   const { graceSeconds, shortened } = killGrace(record, wishPod, update.killGraceSeconds);
   return { record: { ...ending, graceSeconds }, cancel: !wasEnding || shortened };
+}
+
+/** It may run, or have ended already: what the runtime has of it is its own, and no step but those of its end is taken. */
+function condemned(record: PodRecord, pod: DesiredPod, { killGraceSeconds, reason }: WorkerUpdate): PodRecord {
+  const { graceSeconds } = killGrace(record, pod, killGraceSeconds);
+  return { ...record, pending: { pod }, state: 'terminating', observedRuntime: true, evicted: true, reason, graceSeconds };
 }
 
 const isOtherWork = (before: DesiredPod | undefined, now: DesiredPod | undefined): boolean =>

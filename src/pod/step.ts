@@ -67,6 +67,8 @@ export async function takeStep(
       if (!signal.aborted) deps.unreadable?.(pod, error);
       return { result: 'failed', error, acted: false };
     }
+    // a newer wish came in the very moment of the news: what that one told of the pod is not to be taken for the pod's own doing
+    if (signal.aborted && ran === 'sync') return { result: 'failed', error: signal.reason, acted: false };
     // the runtime has nothing of it, so only the manifest knows its name
     if (status.name === '') status = { ...status, name: pod.name, namespace: pod.namespace };
     switch (ran) {

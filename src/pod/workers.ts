@@ -60,6 +60,10 @@ export interface PodWorkersDeps extends StepDeps {
   readonly predecessors?: (desired: DesiredPod) => readonly RuntimePod[] | 'unknown';
   /** The runtime has, or may have, something alive of an instance that has not begun here: an earlier agent began it. Left out: never. */
   readonly mayLive?: (uid: PodUid) => boolean;
+  /** An earlier agent was ending this instance against its will: it goes on to its end, by this grace. Left out: never. */
+  readonly condemned?: (uid: PodUid) => { readonly graceSeconds?: number } | undefined;
+  /** An instance that was ended against its will is over, and the pod is still wanted. */
+  readonly evictionEnded?: (uid: PodUid) => void;
 }
 
 interface Worker {
@@ -80,6 +84,8 @@ export class PodWorkers {
   /** Instances that were ended here: whatever a list still shows of them, they are nobody's predecessor. UIDs never come back. */
   #ended = new Set<PodUid>();
   #due: Deadlines<PodUid>;
+  /** Who waits for an instance to be down. */
+  #waiters = new Map<PodUid, (() => void)[]>();
   #podsKnown = false;
   #stopped = false;
 
@@ -92,7 +98,7 @@ export class PodWorkers {
     const uid = update.pod?.uid ?? update.runtimePod?.uid;
     if (this.#stopped || uid === undefined) return;
     const worker = this.#workers.get(uid);
-    const applied = applyUpdate(worker?.record, update);
+    const applied = applyUpdate(worker?.record, worker === undefined ? this.#asLeft(uid, update) : update);
     if (applied !== undefined) this.#apply(uid, worker, applied);
     else if (worker?.record.state === 'finished' && update.type === 'kill') this.#vanishIfUnwanted(uid, worker);
   }
@@ -123,6 +129,15 @@ export class PodWorkers {
   state(uid: PodUid): WorkerState | 'waiting' | undefined {
     const worker = this.#workers.get(uid);
     return worker === undefined ? undefined : shownState(worker.record);
+  }
+
+  /** Resolves when nothing of the instance runs any more; at once without a worker. */
+  whenDown(uid: PodUid): Promise<void> {
+    const state = this.#workers.get(uid)?.record.state;
+    if (state !== 'sync' && state !== 'terminating') return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiters.set(uid, [...(this.#waiters.get(uid) ?? []), resolve]);
+    });
   }
 
   /** Its end was asked for, or it has ended. */
@@ -161,6 +176,14 @@ export class PodWorkers {
     this.#due.stop();
     for (const worker of this.#workers.values()) worker.step?.abort();
     await Promise.all([...this.#workers.values()].map((w) => w.done));
+  }
+
+  /** A new worker for what an earlier agent was ending. */
+  #asLeft(uid: PodUid, update: WorkerUpdate): WorkerUpdate {
+    const condemned = update.type === 'create' ? this.deps.condemned?.(uid) : undefined;
+    if (condemned === undefined) return update;
+    const { graceSeconds } = condemned;
+    return { ...update, condemned: true, ...(graceSeconds !== undefined && { killGraceSeconds: graceSeconds }) };
   }
 
   #apply(uid: PodUid, known: Worker | undefined, { record, cancel }: Applied): void {
@@ -231,6 +254,7 @@ export class PodWorkers {
       if (outcome.acted !== false) worker.acted = this.deps.cache.stamp();
       if (this.#stopped) break;
       worker.record = completeStep(worker.record, ran, outcome.result);
+      if (worker.record.state === 'terminated' || worker.record.state === 'finished') this.#tellDown(uid);
       this.#note(worker, outcome, step.signal.aborted);
       // what a deed came to is asked for at once, not when the runtime's event comes; once, for a deed that shows nothing must not go round
       followsUp = !followsUp && ran === 'sync' && outcome.result === 'ok' && outcome.acted === true;
@@ -244,7 +268,15 @@ export class PodWorkers {
     // no await from here to the end: a wish that comes later finds a worker at rest
     worker.working = false;
     if (worker.record.state !== 'finished' || this.#stopped) return;
-    if (!this.#vanishIfUnwanted(uid, worker)) this.#wakeSuccessors(worker.record.fullName);
+    if (this.#vanishIfUnwanted(uid, worker)) return;
+    this.#wakeSuccessors(worker.record.fullName);
+    if (worker.record.evicted) this.deps.evictionEnded?.(uid);
+  }
+
+  #tellDown(uid: PodUid): void {
+    const waiting = this.#waiters.get(uid) ?? [];
+    this.#waiters.delete(uid);
+    for (const resolve of waiting) resolve();
   }
 
   /** A failure is worth a line when it is a new one. */
@@ -267,6 +299,7 @@ export class PodWorkers {
     this.#workers.delete(uid);
     this.#due.delete(uid);
     if (worker.record.state === 'finished') this.#remember(uid);
+    this.#tellDown(uid);
     this.deps.onFinished(uid);
     this.#wakeSuccessors(worker.record.fullName);
   }

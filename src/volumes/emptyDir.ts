@@ -1,7 +1,7 @@
 /**
  * emptyDir: a folder of the pod's own, on the card or in memory, as long as the pod instance lives. Mirrors kubelet v1.32 volume/emptydir
- * (facts 15.3): a `ready` file says that it was made whole, and a tmpfs that a reboot took is mounted anew. A size limit on the card is kept
- * by nobody yet.
+ * (facts 15.3): a `ready` file says that it was made whole, and a tmpfs that a reboot took is mounted anew. A size limit on the card is
+ * eviction's to keep.
  */
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

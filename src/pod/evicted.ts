@@ -1,0 +1,73 @@
+/**
+ * What becomes of instances that were ended against their will: a Never pod has run, as far as it has, and that is recorded; any other pod comes
+ * back. Owns which of them left things on the disk that are to go; that they were evicted, and why, is what their status says.
+ */
+import type { DesiredPod } from '../api/desired.ts';
+import { exitCodes, hasBegun, wasEvicted } from '../api/evicted.ts';
+import type { PodUid } from '../api/objects.ts';
+import type { PodStatus } from '../api/status.ts';
+import { describeError } from '../world/log.ts';
+import type { Completions } from './completions.ts';
+import type { PodWorkers } from './workers.ts';
+
+export interface EvictedPodsDeps {
+  readonly desired: (uid: PodUid) => DesiredPod | undefined;
+  readonly status: (uid: PodUid) => PodStatus | undefined;
+  readonly workers: () => Pick<PodWorkers, 'state'>;
+  readonly completions: () => Pick<Completions, 'has' | 'record'>;
+  /** How patiently it was being ended, in seconds; undefined: by its own grace, for all anybody knows. */
+  readonly graceOf: (uid: PodUid) => number | undefined;
+  readonly comesBack: (desired: DesiredPod) => void;
+  /** All that is left of an instance in the runtime goes, and its logs. Never rejects. */
+  readonly collect: (uid: PodUid) => Promise<unknown>;
+  readonly event: (desired: DesiredPod, type: 'Warning', reason: string, message: string) => void;
+}
+
+export class EvictedPods {
+  #toClear = new Set<PodUid>();
+
+  constructor(private readonly deps: EvictedPodsDeps) {}
+
+  /** For the workers: an earlier agent was ending this instance. */
+  condemned(uid: PodUid): { readonly graceSeconds?: number } | undefined {
+    const { deps } = this;
+    const desired = deps.desired(uid);
+    if (desired === undefined || !wasEvicted(deps.status(uid)) || deps.completions().has(desired)) return undefined;
+    const graceSeconds = deps.graceOf(uid);
+    return graceSeconds === undefined ? {} : { graceSeconds };
+  }
+
+  /** For the workers: such an instance is over. */
+  ended(uid: PodUid): void {
+    const { deps } = this;
+    void this.#clear(uid); // it never rejects
+    const desired = deps.desired(uid);
+    const status = deps.status(uid);
+    if (desired === undefined) return;
+    if (desired.pod.spec.restartPolicy !== 'Never' || status === undefined || !hasBegun(status)) {
+      deps.comesBack(desired);
+      return;
+    }
+    deps
+      .completions()
+      .record(desired, 'Failed', exitCodes(status), status)
+      .catch((e) => deps.event(desired, 'Warning', 'StoreFailed', `the end of the pod cannot be stored: ${describeError(e)}`));
+  }
+
+  /** What it left on the disk goes, as soon as its last words are told. Never rejects. */
+  async clear(uid: PodUid): Promise<void> {
+    this.#toClear.add(uid);
+    await this.#clear(uid);
+  }
+
+  /** Forgets those that nobody knows any more. */
+  retain(): void {
+    for (const uid of this.#toClear) if (this.deps.workers().state(uid) === undefined) this.#toClear.delete(uid);
+  }
+
+  async #clear(uid: PodUid): Promise<void> {
+    if (!this.#toClear.has(uid) || this.deps.workers().state(uid) !== 'finished') return;
+    this.#toClear.delete(uid);
+    await this.deps.collect(uid);
+  }
+}
