@@ -20,19 +20,30 @@ const noAddons = {
   },
 };
 
-/** What packages ask for and the agent never calls: channelz and ORCA services, SOCKS proxies, a browser's timers. A sixth of the file. */
+/**
+ * What packages ask for and the agent never calls: channelz and ORCA services, SOCKS proxies, a browser's timers, sensors of other machines. A
+ * sixth of the file.
+ */
 const neverCalled = {
   '@grpc/proto-loader': ['loadSync'],
   socks: ['SocksClient'],
   'worker-timers': ['setInterval', 'clearInterval'],
+  'osx-temperature-sensor': [],
+  'macos-temperature-sensor': [],
 };
 
 const stubs = {
   name: 'stubs for what is never called',
   setup(b) {
-    b.onResolve({ filter: /^(@grpc\/proto-loader|socks|worker-timers)$/ }, ({ path }) => ({ path, namespace: 'stub' }));
+    b.onResolve({ filter: /^[@a-z]/ }, ({ path }) => (path in neverCalled ? { path, namespace: 'stub' } : undefined));
+    // of systeminformation only what the board, the processor and the disks are is asked for
+    b.onResolve({ filter: /^\.\// }, ({ path, importer }) =>
+      /systeminformation\/lib\/index\.js$/.test(importer) && !/^\.\/(system|cpu|filesystem|util)$/.test(path)
+        ? { path, namespace: 'stub' }
+        : undefined,
+    );
     b.onLoad({ filter: /.*/, namespace: 'stub' }, ({ path }) => ({
-      contents: neverCalled[path]
+      contents: (neverCalled[path] ?? [])
         .map((name) => `exports.${name} = function () { throw new Error('${path} is not in this bundle'); };`)
         .join('\n')
         .concat(path === 'socks' ? '\nexports.SocksClient.createConnection = exports.SocksClient;' : ''),

@@ -8,6 +8,7 @@ import { type ConfigurationKey, configurationKeys, type PodschedConfiguration } 
 import { checkConfiguration } from './api/configurationChecks.ts';
 import { fileValue, textValue, unknownKey, type Value } from './api/configurationValue.ts';
 import { nearest } from './api/nearest.ts';
+import type { NodeAmounts } from './api/nodeResources.ts';
 import type { Problem } from './api/objects.ts';
 import { inFileOrder } from './api/problems.ts';
 import { shown } from './api/scalars.ts';
@@ -20,6 +21,8 @@ export interface OptionTexts {
   readonly flags: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly file?: { readonly path: string; readonly text: string };
+  /** What the machine has, where the configuration is for this one. */
+  readonly machine?: NodeAmounts;
   /** Typed values that take the place of a file: those of the last good one. */
   readonly settings?: Settings;
 }
@@ -78,7 +81,7 @@ export function loadOptions(texts: OptionTexts): LoadedOptions {
   // a key that is wrong by itself has its default here, which says nothing
   const bad = new Set(problems.map((p) => p.path));
   problems.push(
-    ...checkConfiguration(values)
+    ...checkConfiguration(values, texts.machine)
       .map(placed)
       .filter((p) => !bad.has(p.path)),
   );

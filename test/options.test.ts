@@ -200,12 +200,12 @@ test('plain mqtt is for loopback, or for whoever asks for it', () => {
 });
 
 test('what nothing acts on yet is accepted with a warning, where it was set', () => {
-  const { config, warnings } = fromFile('podPidsLimit: 100\nmaxPods: 110\n', {}, { PODSCHED_METRICS_LISTEN: '127.0.0.1:9300' });
-  assert.equal(config?.podPidsLimit, 100);
+  const { config, warnings } = fromFile('shutdownGracePeriod: 30s\nmaxPods: 110\n', {}, { PODSCHED_METRICS_LISTEN: '127.0.0.1:9300' });
+  assert.equal(config?.shutdownGracePeriod, 30_000);
   assert.deepEqual(
     warnings.map((w) => [w.path, w.line, w.got]),
     [
-      ['podPidsLimit', 1, 'it has no effect in this version'],
+      ['shutdownGracePeriod', 1, 'it has no effect in this version'],
       ['PODSCHED_METRICS_LISTEN', undefined, 'it has no effect in this version'],
     ],
   );
@@ -228,4 +228,15 @@ test('stored settings stand in for the file, flags still go over them; what anot
   const { config, problems } = loadOptions({ flags: { 'mqtt.prefix': 'b' }, env: {}, settings });
   assert.deepEqual(problems, []);
   assert.deepEqual([config?.['mqtt.prefix'], config?.syncFrequency, config?.maxPods, config?.clusterDNS], ['b', 5000, 110, []]);
+});
+
+test('where the pods’ cgroups begin is a path that both drivers can spell', () => {
+  for (const good of ['', '/', '/edge', 'edge/my-pods', '/edge.d/pods/'])
+    assert.deepEqual(fromFile(`cgroupRoot: "${good}"\n`).problems, [], good);
+  for (const bad of ['/edge.slice', '../up', '/a//b', 'my_pods', '/cgroup.procs', '/a b']) {
+    const [problem] = fromFile(`cgroupRoot: "${bad}"\n`).problems;
+    assert.equal(problem?.path, 'cgroupRoot', bad);
+  }
+  assert.equal(fromFile('podPidsLimit: 100\n').config?.podPidsLimit, 100);
+  assert.equal(fromFile('cgroupsPerQOS: false\n').config?.cgroupsPerQOS, false);
 });

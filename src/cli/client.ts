@@ -12,6 +12,7 @@ import type { NodeCondition } from '../operations/agentView.ts';
 import type { HoldAnswer } from '../operations/hold.ts';
 import type { ImportedImages, ListedImage, Pruned } from '../operations/images.ts';
 import type { ListedObject } from '../operations/objects.ts';
+import type { NodeUsage, PodUsage } from '../operations/top.ts';
 import { envName, loadOptions } from '../options.ts';
 import { codeOf } from '../world/errno.ts';
 import { defaultConfigFile, readConfigFile } from './configFile.ts';
@@ -33,6 +34,9 @@ export interface AgentClient {
   /** One more container in a pod; as the agent has taken it. */
   debug(pod: { readonly namespace: string; readonly name: string }, container: EphemeralContainer): Promise<EphemeralContainer>;
   hold(act: 'hold' | 'release', pod: { readonly namespace: string; readonly name: string }): Promise<HoldAnswer>;
+  /** What runs of pods, and what it uses; measured at the question. */
+  topPods(): Promise<readonly PodUsage[]>;
+  topNode(): Promise<NodeUsage>;
   images(): Promise<readonly ListedImage[]>;
   pruneImages(dryRun: boolean): Promise<Pruned>;
   /** Resolves when it is here, however long that takes. */
@@ -95,6 +99,8 @@ export function agentClient(socket: string): AgentClient {
     },
     hold: async (act, { namespace, name }) =>
       (await post(socket, `/${act}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`)) as HoldAnswer,
+    topPods: () => items('/top/pods'),
+    topNode: async () => (await get(socket, '/top/node')) as NodeUsage,
     images: () => items('/images'),
     pruneImages: async (dryRun) => (await post(socket, `/images/prune${dryRun ? '?dryRun=1' : ''}`)) as Pruned,
     pullImage: async (image) => (await post(socket, `/images/pull?${new URLSearchParams({ image })}`)) as { image: string; id: string },
@@ -118,7 +124,7 @@ const post = async (socket: string, path: string): Promise<unknown> =>
   JSON.parse(await whole(socket, await answered(socket, { path, method: 'POST', patient: true })));
 
 /** Paths whose refusals are about the thing itself, in words that need nothing before them. */
-const speaks = /^\/(containerLogs|exec|attach|debug|images|hold|release)(\/|$)/;
+const speaks = /^\/(containerLogs|exec|attach|debug|images|top|hold|release)(\/|$)/;
 
 /** The answer when it is one. An agent that starts is asked again. */
 async function answered(socket: string, asked: Asked & { readonly headers: object }): Promise<IncomingMessage | Session>;

@@ -2,11 +2,16 @@
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
+import { machine } from 'node:os';
 import { configurationKeys } from '../api/configuration.ts';
 import { CriRuntime } from '../cri/runtime.ts';
 import { ourSandboxImage } from '../images/sandboxImage.ts';
+import { machineParts } from '../node/systemInformation.ts';
+import { dataRoot } from '../operations/containerdConfig.ts';
 import { fixSandboxImage, readConfigFile as readContainerdConfig } from '../operations/containerdConfigFile.ts';
-import { type DoctorDeps, examine, type Finding } from '../operations/doctor.ts';
+import { type DoctorDeps, examine } from '../operations/doctor.ts';
+import { systemMachineFacts } from '../operations/doctorFacts.ts';
+import type { Finding } from '../operations/doctorFinding.ts';
 import { loadOptions } from '../options.ts';
 import { codeOf } from '../world/errno.ts';
 import { silentLog } from '../world/log.ts';
@@ -78,6 +83,9 @@ async function withMachine<T>(o: DoctorOptions, look: (deps: DoctorDeps) => Prom
   const setting = (key: string): string => String(settings[key] ?? configurationKeys[key]?.default);
   const endpoint = o.containerRuntimeEndpoint ?? setting('containerRuntimeEndpoint');
   const runtime = new CriRuntime({ endpoint, requestTimeoutMs: 5000, log: silentLog });
+  const stateDir = setting('stateDir');
+  // another check says what is wrong with the file
+  const containerdText = await readContainerdConfig(o.containerdConfig).catch(() => undefined);
   try {
     return await look({
       runtime,
@@ -86,9 +94,24 @@ async function withMachine<T>(o: DoctorOptions, look: (deps: DoctorDeps) => Prom
       configFile: o.containerdConfig,
       readConfigFile: () => readContainerdConfig(o.containerdConfig),
       nodeVersion: process.versions.node,
+      parts: machineParts,
       manifests: setting('staticPodPath'),
-      stateDir: setting('stateDir'),
+      stateDir,
       lookAtFolder,
+      machine: systemMachineFacts({
+        roots: { proc: '/proc', sys: '/sys', etc: '/etc', run: '/run', boot: '/boot', lib: '/usr/lib', cgroups: '/sys/fs/cgroup' },
+        folders: [
+          { path: stateDir, use: 'state and volumes' },
+          { path: setting('podLogsDir'), use: 'logs' },
+          { path: dataRoot(containerdText ?? ''), use: 'images' },
+        ],
+        stateDir,
+        now: () => Date.now(),
+        timeSynced,
+        machine: machine(),
+        agent: process.arch,
+        asRoot: process.getuid?.() === 0,
+      }),
     });
   } finally {
     runtime.close();
@@ -104,3 +127,14 @@ async function lookAtFolder(path: string, need: 'read' | 'write'): Promise<strin
     return codeOf(e) === 'ENOENT' ? 'missing' : codeOf(e);
   }
 }
+
+const askMs = 3000;
+
+/** The kernel's own word, whichever program keeps the clock; a machine without systemd does not say. */
+const timeSynced = (): Promise<boolean | undefined> =>
+  new Promise((resolve) => {
+    const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
+    execFile('timedatectl', ['show', '--property=NTPSynchronized', '--value'], { timeout: askMs, env }, (e, stdout) =>
+      resolve(e === null && /^(yes|no)$/.test(stdout.trim()) ? stdout.trim() === 'yes' : undefined),
+    );
+  });

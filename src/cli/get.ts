@@ -1,4 +1,4 @@
-/** `get pods|events|files|images|configmaps|secrets [NAME]`: a table, JSON, YAML or names; once, or again and again with what has changed. */
+/** `get pods|nodes|events|files|images|configmaps|secrets [NAME]`: a table, JSON, YAML or names; once, or again and again with what has changed. */
 import { nearest } from '../api/nearest.ts';
 import type { SyncStatus } from '../api/payloads.ts';
 import type { V1Event } from '../api/status.ts';
@@ -11,6 +11,7 @@ import { harmless } from '../world/terminal.ts';
 import type { AgentClient } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { findImages } from './images.ts';
+import { findNodes } from './nodes.ts';
 import { findObjects } from './objects.ts';
 import { tableText } from './table.ts';
 
@@ -46,11 +47,14 @@ export interface Found {
   readonly note?: string;
 }
 
-type Kind = 'pods' | 'events' | 'files' | 'images' | 'configmaps' | 'secrets';
+type Kind = 'pods' | 'nodes' | 'events' | 'files' | 'images' | 'configmaps' | 'secrets';
 const kinds: Readonly<Record<string, Kind>> = {
   pods: 'pods',
   pod: 'pods',
   po: 'pods',
+  nodes: 'nodes',
+  node: 'nodes',
+  no: 'nodes',
   events: 'events',
   event: 'events',
   ev: 'events',
@@ -76,7 +80,7 @@ export async function get(what: string, names: readonly string[], o: GetOptions,
     const meant = close === undefined ? '' : `; did you mean ${close}?`;
     throw new CommandError(
       exitCodes.usage,
-      `there is no kind ${JSON.stringify(word)}: pods, events, files, images, configmaps and secrets can be listed${meant}`,
+      `there is no kind ${JSON.stringify(word)}: pods, nodes, events, files, images, configmaps and secrets can be listed${meant}`,
     );
   }
   const wanted = slashed === undefined ? names : [slashed, ...names];
@@ -98,6 +102,8 @@ function find(kind: Kind, names: readonly string[], o: GetOptions, client: Agent
   switch (kind) {
     case 'pods':
       return findPods(names, o, client, nowMs);
+    case 'nodes':
+      return findNodes(names, o, client);
     case 'events':
       return findEvents(names, o, client, nowMs);
     case 'files':
@@ -207,7 +213,8 @@ async function findFiles(names: readonly string[], client: AgentClient): Promise
   };
 }
 
-function render({ head, items }: Found, output: Output | undefined, single: boolean): string {
+/** `single`: one object stands for itself, in no list. */
+export function render({ head, items }: Found, output: Output | undefined, single: boolean): string {
   const objects = items.map((i) => i.object);
   const whole = single && objects.length === 1 ? objects[0] : { apiVersion: 'v1', kind: 'List', metadata: {}, items: objects };
   switch (output) {

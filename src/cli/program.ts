@@ -17,6 +17,7 @@ import { importImages, pruneImages, pullImages } from './images.ts';
 import { type ByteOutput, type LogOptions, logs } from './logs.ts';
 import type { Console } from './session.ts';
 import { describe, showWhy } from './show.ts';
+import { type TopNodeOptions, type TopPodsOptions, topNode, topPods } from './top.ts';
 import { validate } from './validate.ts';
 import { version } from './version.ts';
 
@@ -112,8 +113,8 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
   named(
     program
       .command('get')
-      .description('list pods, events, files, images, configmaps or secrets')
-      .argument('<kind>', 'pods, events, files, images, configmaps or secrets')
+      .description('list pods, nodes, events, files, images, configmaps or secrets')
+      .argument('<kind>', 'pods, nodes, events, files, images, configmaps or secrets')
       .argument('[name...]', 'only these'),
   )
     .option('-A, --all-namespaces', 'of all namespaces')
@@ -134,7 +135,7 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
   named(
     program
       .command('describe')
-      .description('tell all about a pod, its events included')
+      .description('tell all about a pod or the node, its events included')
       .argument('<kind>', 'pod, or pod/NAME')
       .argument('[name]', 'of the pod'),
   ).action(async (kind: string, name: string | undefined, o: NamespaceOptions) =>
@@ -204,6 +205,26 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .action(async (pod: string, command: readonly string[], o: DebugOptions & WhereOptions) =>
       done(await debug(pod, command, o, await client(o), session())),
     );
+
+  const top = program.command('top').description('what pods or the node use now');
+  named(
+    top.command('pods').alias('pod').alias('po').description('processor and memory of running pods').argument('[name...]', 'only these'),
+  )
+    .option('-A, --all-namespaces', 'of all namespaces')
+    .option('--containers', 'a row for each container')
+    .addOption(new Option('--sort-by <what>', 'the greatest first').choices(['cpu', 'memory']))
+    .addOption(new Option('-o, --output <format>', 'how to print it; wide: with limits').choices(outputs))
+    .option('-w, --watch', 'again every 2 s')
+    .addHelpText(
+      'after',
+      '\nThe processor is measured over the time since the last question, or over one second. MEMORY is what the kernel cannot take back at once.',
+    )
+    .action(async (names: readonly string[], o: TopPodsOptions & WhereOptions) => done(await topPods(names, o, await client(o), print)));
+  asking(top.command('node').alias('nodes').alias('no').description('processor and memory of this node').argument('[name]', 'of this node'))
+    .addOption(new Option('-o, --output <format>', 'how to print it; wide: with temperature, disk and swap').choices(outputs))
+    .option('-w, --watch', 'again every 2 s')
+    .addHelpText('after', '\nCPU% and MEMORY% are of what pods may use (allocatable).')
+    .action(async (name: string | undefined, o: TopNodeOptions & WhereOptions) => done(await topNode(name, o, await client(o), print)));
 
   const images = program.command('images').description("the node's images: list, pull, import or remove them");
   asking(images.command('list').alias('ls').description('list the images of this node').argument('[name...]', 'only these'))

@@ -6,6 +6,7 @@ import { fstatSync, writeSync } from 'node:fs';
 import type { RunningAgent } from '../agent.ts';
 import { configurationKeys, type PodschedConfiguration } from '../api/configuration.ts';
 import { problemText } from '../api/problems.ts';
+import { machineAmounts } from '../node/machineAmounts.ts';
 import { type LoadedOptions, loadOptions, type OptionTexts } from '../options.ts';
 import { createLog, type Log, type LogOptions } from '../world/log.ts';
 import { harmless } from '../world/terminal.ts';
@@ -99,7 +100,7 @@ type Texts = Pick<OptionTexts, 'flags' | 'env'>;
 
 async function load(configFile: string, texts: Texts): Promise<LoadedOptions> {
   const read = await readConfigFile(configFile);
-  if (read.ok) return loadOptions(read.file === undefined ? texts : { ...texts, file: read.file });
+  if (read.ok) return loadOptions(read.file === undefined ? texts : { ...texts, file: read.file, machine: machineAmounts() });
   const { config: _, ...rest } = loadOptions(texts);
   return { ...rest, empty: false, problems: [read.problem, ...rest.problems] };
 }

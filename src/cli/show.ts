@@ -8,6 +8,7 @@ import { harmlessLines } from '../world/terminal.ts';
 import type { AgentClient } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
+import { isNodeKind, showNode } from './nodes.ts';
 
 const folderText = (path: unknown): string => (typeof path === 'string' && isAbsolute(path) ? join(path, '/') : '');
 
@@ -26,6 +27,8 @@ export async function describe(
   print: Printer,
 ): Promise<number> {
   const what = name === undefined ? kind : `${kind}/${name}`;
+  const [word = '', slashed] = what.split(/\/(.*)/s);
+  if (isNodeKind(word)) return showNode(slashed, client, print);
   if (name === undefined && isKind(kind)) throw new CommandError(exitCodes.usage, `which one? podsched describe ${kind} NAME`);
   const wanted = parseTarget(what, namespace);
   if (wanted?.kind !== 'Pod') throw new CommandError(exitCodes.usage, `${what}: pods can be described; why answers for other objects too`);

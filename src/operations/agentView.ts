@@ -3,6 +3,7 @@ import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
 import type { EphemeralContainer } from '../api/v1.ts';
 import type { StreamTarget } from '../container/runtime.ts';
+import type { NodeObject } from '../node/info.ts';
 import type { Answered } from './answered.ts';
 import type { DebugRequest } from './debug.ts';
 import type { HoldAnswer, HoldRequest } from './hold.ts';
@@ -10,6 +11,7 @@ import type { ImagesView } from './images.ts';
 import type { LogRequest } from './logRequest.ts';
 import type { LogAnswer } from './logs.ts';
 import type { ListedObject } from './objects.ts';
+import type { StatsView } from './stats.ts';
 import type { StreamRequest } from './streamRequest.ts';
 
 export interface NodeCondition {
@@ -38,6 +40,8 @@ export interface AgentView {
   files(): readonly FileStatus[];
   events(filter: { readonly namespace?: string; readonly name?: string }): readonly V1Event[];
   conditions(): readonly NodeCondition[];
+  /** The node as a `v1 Node`, read at the question. */
+  readonly node?: () => Promise<NodeObject>;
   health(): readonly HealthCheck[];
   /** Rejects when the runtime or the file does not answer. The signal ends the stream. */
   logs(request: LogRequest, signal: AbortSignal): Promise<LogAnswer>;
@@ -49,6 +53,8 @@ export interface AgentView {
   hold(request: HoldRequest): Promise<Answered<HoldAnswer>>;
   /** The node's images; undefined: the agent does not look after them. */
   readonly images?: ImagesView;
+  /** What pods and the node use; undefined: nobody measures it. */
+  readonly stats?: StatsView;
   /** The configuration in force, by dotted path. Secrets are files, so nothing here is secret. */
   configuration(): Readonly<Record<string, unknown>>;
 }

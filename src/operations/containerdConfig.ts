@@ -67,6 +67,9 @@ export function readConfig(text: string): ConfigView {
   };
 }
 
+/** The folder of images and containers. */
+export const dataRoot = (text: string): string => plainString(valueAt(text, tomlPlaces(text), ['root'])) || '/var/lib/containerd';
+
 /** The lines that set it, for a person or for a file that has none of them. */
 export const sandboxImageLines = (version: number, image: string): readonly string[] => {
   const [header, key] = (settings[version] ?? settings[2])?.lines ?? [];

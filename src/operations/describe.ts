@@ -15,7 +15,8 @@ export interface DescribeFacts {
   readonly nowMs: number;
 }
 
-type Line = readonly [depth: number, name: string, value?: string];
+/** One line: how deep it stands, its name, its value; without a value it is a heading. */
+export type Line = readonly [depth: number, name: string, value?: string];
 
 /** One of pod and sync is there: a refused object has no pod, a pod that ends may have no source. */
 export function describePod({ pod, sync, events, nowMs }: DescribeFacts): string {
@@ -28,7 +29,7 @@ export function describePod({ pod, sync, events, nowMs }: DescribeFacts): string
 }
 
 /** The values under one heading begin in one column, and those of the top in theirs. */
-function aligned(lines: readonly Line[]): string[] {
+export function aligned(lines: readonly Line[]): string[] {
   const head = ([depth, name]: Line): string => (name === '' ? '' : `${'  '.repeat(depth)}${name}:`);
   let width = topWidth;
   return lines.map((line, i) => {
@@ -45,7 +46,7 @@ function aligned(lines: readonly Line[]): string[] {
 const topWidth = 'Annotations:'.length;
 
 /** One pair in a line, as kubectl has it. */
-const pairs = (name: string, of: Readonly<Record<string, string>> | undefined): Line[] => {
+export const pairs = (name: string, of: Readonly<Record<string, string>> | undefined): Line[] => {
   const [first = '<none>', ...more] = Object.entries(of ?? {}).map(([k, v]) => `${k}=${v.replaceAll('\n', ' ')}`);
   return [[0, name, first], ...more.map((pair): Line => [0, '', pair])];
 };
@@ -152,7 +153,8 @@ function syncLines(sync: SyncStatus): Line[] {
   return lines;
 }
 
-function eventLines(events: readonly V1Event[], nowMs: number): string[] {
+/** The section of events, with how long ago each was last seen. */
+export function eventLines(events: readonly V1Event[], nowMs: number): string[] {
   if (events.length === 0) return [`${'Events:'.padEnd(topWidth)}  <none>`];
   const rows = events.map((e) => {
     const times = e.count > 1 ? ` (x${e.count} over ${ageText(e.firstTimestamp, nowMs)})` : '';

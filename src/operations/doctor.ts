@@ -1,29 +1,39 @@
 /**
  * `podsched doctor`: is this machine fit to run pods? A list of checks that look and never change anything; what each finds is a sentence, and
- * what would help. A check that cannot look says so as its finding; none ends the others.
+ * what would help. A check that cannot look says so as its finding; none ends the others. The machine is judged in doctorMachine.ts and
+ * doctorCni.ts, by facts that doctorFacts.ts reads.
  */
-import type { RuntimeVersion } from '../container/runtime.ts';
+import type { RuntimeCondition, RuntimeVersion } from '../container/runtime.ts';
 import { fullName } from '../images/fullName.ts';
 import { ourSandboxImage } from '../images/sandboxImage.ts';
+import { sizeText } from '../images/sizeText.ts';
+import type { MachineParts } from '../node/systemInformation.ts';
 import { describeError } from '../world/log.ts';
 import { type ConfigView, readConfig } from './containerdConfig.ts';
-
-/** `advice`: pods run, and something could be better. */
-export type FindingLevel = 'ok' | 'advice' | 'wrong';
-
-export interface Finding {
-  readonly name: string;
-  readonly level: FindingLevel;
-  readonly message: string;
-  /** What would help; absent where nothing is to be done. */
-  readonly remedy?: string;
-}
+import { cniFinding, cniSettings } from './doctorCni.ts';
+import type { MachineFacts } from './doctorFacts.ts';
+import { advice, type Finding, ok, wrong } from './doctorFinding.ts';
+import {
+  architectureFinding,
+  cardFinding,
+  cgroupsFinding,
+  clockFinding,
+  diskFinding,
+  identityFinding,
+  pageSizeFinding,
+  powerFinding,
+  writableFinding,
+} from './doctorMachine.ts';
 
 export interface DoctorDeps {
   readonly runtime: {
     version(): Promise<RuntimeVersion>;
     sandboxImage(): Promise<string | undefined>;
+    status(): Promise<readonly RuntimeCondition[]>;
   };
+  readonly machine: MachineFacts;
+  /** What it is made of. */
+  readonly parts: () => Promise<MachineParts>;
   readonly isHere: (image: string) => Promise<boolean>;
   readonly endpoint: string;
   /** containerd's configuration file. */
@@ -46,10 +56,6 @@ interface Seen {
   readonly config: () => Promise<ConfigView | undefined>;
   readonly version: () => Promise<string>;
 }
-
-const ok = (name: string, message: string): Finding => ({ name, level: 'ok', message });
-const advice = (name: string, message: string, remedy: string): Finding => ({ name, level: 'advice', message, remedy });
-const wrong = (name: string, message: string, remedy: string): Finding => ({ name, level: 'wrong', message, remedy });
 
 const atLeast = (version: string, ...least: readonly number[]): boolean => {
   const parts = version
@@ -130,12 +136,42 @@ const stateDir: Check = async ({ stateDir: folder, lookAtFolder }) => {
   return wrong('state', `${folder} cannot be written: ${why}`, 'Is the disk mounted read-only, or full? (mount, df, dmesg)');
 };
 
+const cni: Check = async ({ machine, readConfigFile, configFile, runtime }) => {
+  const settings = cniSettings(await readConfigFile());
+  // a runtime that does not answer is another check's finding
+  const conditions = await runtime.status().catch((): readonly RuntimeCondition[] => []);
+  const network = conditions.find((c) => c.type === 'NetworkReady');
+  return cniFinding({
+    ...(await machine.cni(settings)),
+    ...{ settings, configFile },
+    network: network && { ready: network.status, message: network.message || network.reason },
+  });
+};
+
 /** In the order in which they are told. */
+/** For whoever reads a report: nothing of it is judged. */
+const hardware: Check = async ({ parts }) => {
+  const { system, processor, disks } = await parts();
+  const named = disks.map(({ device, name, kind, bytes }) => [device, name, kind, bytes > 0 ? sizeText(bytes) : ''].filter(Boolean).join(' '));
+  return ok('hardware', [system, processor, ...named].filter(Boolean).join('; ') || 'the machine does not say what it is');
+};
+
 const checks: Readonly<Record<string, Check>> = {
+  hardware,
   node,
   containerd,
   sandbox_image: sandboxImage,
   image_pull_with_sync_fs: syncFs,
+  cni,
+  cgroups: async ({ machine }) => cgroupsFinding(await machine.cgroups()),
+  architecture: async ({ machine }) => architectureFinding(await machine.architecture()),
+  page_size: async ({ machine }) => pageSizeFinding(await machine.pageBytes()),
+  disk: async ({ machine }) => diskFinding(await machine.disks()),
+  read_only: async ({ machine }) => writableFinding(await machine.readOnly()),
+  card: async ({ machine }) => cardFinding(await machine.power()),
+  power: async ({ machine }) => powerFinding(await machine.power()),
+  clock: async ({ machine }) => clockFinding(await machine.clock()),
+  identity: async ({ machine }) => identityFinding(await machine.identity()),
   manifests,
   state: stateDir,
 };

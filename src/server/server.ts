@@ -18,8 +18,10 @@ import { answerDebug } from './debug.ts';
 import { answerHold } from './hold.ts';
 import { answerImages, asksForImages } from './images.ts';
 import { LogServer } from './logs.ts';
+import { answerNode, asksForNode } from './node.ts';
 import { type Answer, answer, failure } from './routes.ts';
 import { bindSocket } from './socket.ts';
+import { answerStats, asksForStats } from './stats.ts';
 import { StreamServer } from './streams.ts';
 
 export interface ServerOptions {
@@ -49,6 +51,8 @@ export async function startServer(o: ServerOptions): Promise<{ close(): Promise<
       else if (asksForDebug(path)) answerDebug(o.agent, log, request, path).then(give, broken);
       else if (asksForHold(path)) answerHold(o.agent(), log, request.method ?? '', path).then(give, broken);
       else if (asksForImages(path)) answerImages(o.agent, log, { request, response, path, query }).then(give, broken);
+      else if (asksForNode(path)) answerNode(o.agent()?.node, log, request.method ?? '').then(give, broken);
+      else if (asksForStats(path)) answerStats(o.agent(), log, { method: request.method ?? '', path, query }).then(give, broken);
       else give(asksForStream(path) ? failure(400, 'a session is opened by an upgrade of the connection') : decide(request));
     },
   );
@@ -64,7 +68,9 @@ export async function startServer(o: ServerOptions): Promise<{ close(): Promise<
     if (!asksForStream(path))
       return refuse(
         socket,
-        asksForLogs(path) || asksForDebug(path) || asksForHold(path) || asksForImages(path) ? noUpgrade : decide(request),
+        asksForLogs(path) || asksForDebug(path) || asksForHold(path) || asksForImages(path) || asksForNode(path) || asksForStats(path)
+          ? noUpgrade
+          : decide(request),
       );
     streams.serve(request, socket, head, path, query).then(
       (answer) => answer && refuse(socket, answer),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type NodeFacts, nodeObject } from '../../src/node/info.ts';
+import { type NodeFacts, nodeImages, nodeObject } from '../../src/node/info.ts';
 
 const facts: NodeFacts = {
   name: 'pi-07',
@@ -51,4 +51,41 @@ test('without addresses there is the name; the same facts make the same text', (
 test('the size of a memory page stands in an annotation, and where it is not known nothing does', () => {
   assert.deepEqual(nodeObject({ ...facts, pageBytes: 16384 }).metadata.annotations, { 'podsched.dev/page-size': '16384' });
   assert.equal('annotations' in nodeObject(facts).metadata, false);
+});
+
+test('amounts, devices and annotations of our own stand where a kubelet has them', () => {
+  const capacity = { cpuMilli: 4000, memoryBytes: 1024 ** 3, ephemeralBytes: 2 * 1024 ** 3, pods: 30, hugepages: {} };
+  const whole = nodeObject({
+    ...facts,
+    systemUUID: 'u',
+    osImage: 'Debian',
+    annotations: { model: 'Raspberry Pi 5' },
+    resources: {
+      capacity,
+      allocatable: { ...capacity, cpuMilli: 3500 },
+      devices: { 'devices.podsched.dev/cam': { capacity: 2, allocatable: 1 } },
+    },
+  });
+  assert.deepEqual(whole.status.capacity, {
+    cpu: '4',
+    'ephemeral-storage': '2Gi',
+    memory: '1Gi',
+    pods: '30',
+    'devices.podsched.dev/cam': '2',
+  });
+  assert.equal(whole.status.allocatable?.cpu, '3500m');
+  assert.equal(whole.status.allocatable?.['devices.podsched.dev/cam'], '1');
+  assert.deepEqual(whole.metadata.annotations, { 'podsched.dev/model': 'Raspberry Pi 5' });
+  assert.deepEqual([whole.status.nodeInfo.systemUUID, whole.status.nodeInfo.osImage], ['u', 'Debian']);
+});
+
+test('the fifty largest images are told, each by five names, digests first', () => {
+  const image = (n: number) => ({
+    tags: ['a', 'b', 'c', 'd'].map((t) => `r/i${n}:${t}`),
+    digests: [`r/i${n}@sha256:1`, `r/i${n}@sha256:2`],
+    sizeBytes: n,
+  });
+  const told = nodeImages([...Array.from({ length: 60 }, (_, i) => image(i)), { tags: [], digests: [] }]);
+  assert.deepEqual([told.length, told[0]?.sizeBytes, told[49]?.sizeBytes], [50, 59, 10]);
+  assert.deepEqual(told[0]?.names, ['r/i59@sha256:1', 'r/i59@sha256:2', 'r/i59:a', 'r/i59:b', 'r/i59:c']);
 });

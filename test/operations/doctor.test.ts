@@ -3,9 +3,30 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RuntimeError } from '../../src/container/runtime.ts';
 import { type DoctorDeps, examine } from '../../src/operations/doctor.ts';
+import type { MachineFacts } from '../../src/operations/doctorFacts.ts';
 
 const away = new RuntimeError('unavailable', 'connect ENOENT /run/containerd/containerd.sock');
 const cri = (line: string): string => `version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n${line}\n`;
+
+const conflist = JSON.stringify({ name: 'n', plugins: [{ type: 'bridge', ipam: { type: 'host-local' } }] });
+
+const wellFacts: MachineFacts = {
+  cgroups: async () => ({
+    facts: { version: 'v2', controllers: new Set(['cpu', 'cpuset', 'io', 'memory', 'pids', 'hugetlb']) },
+    line: { place: 'the line in /boot/firmware/cmdline.txt', booted: '' },
+  }),
+  pageBytes: async () => 4096,
+  disks: async () => [{ use: 'state', path: '/', capacityBytes: 32e9, availableBytes: 20e9, inodes: 1000, inodesFree: 900, kind: 'disk' }],
+  readOnly: async () => [],
+  clock: async () => ({ nowMs: Date.parse('2026-05-01T00:00:00Z'), synced: true, hasRtc: true }),
+  power: async () => ({ firmware: { now: 0, before: 0 }, underVoltage: false, cards: [], resetReasons: [] }),
+  architecture: async () => ({ machine: 'aarch64', agent: 'arm64', libseccomp: undefined }),
+  identity: async () => ({ stored: { nodeName: 'pi-1', machine: 'aaaa' }, hashes: ['aaaa'] }),
+  cni: async () => ({
+    files: [{ name: '10-n.conflist', text: conflist }],
+    programs: { '/usr/lib/cni': ['bridge', 'host-local', 'loopback'] },
+  }),
+};
 
 interface Machine extends Partial<DoctorDeps> {
   readonly version?: string | Error;
@@ -26,7 +47,17 @@ async function lines(m: Machine): Promise<Record<string, string>> {
         if (version instanceof Error) throw version;
         return m.sandbox;
       },
+      status: async () => {
+        if (version instanceof Error) throw version;
+        return [{ type: 'NetworkReady', status: true, reason: '', message: '' }];
+      },
     },
+    machine: wellFacts,
+    parts: async () => ({
+      system: 'Raspberry Pi 4 Model B',
+      processor: 'Cortex-A72, 4 cores',
+      disks: [{ device: 'mmcblk0', name: 'SC32G', kind: 'SD', bytes: 31_900_000_000 }],
+    }),
     isHere: async (image) => here.includes(image),
     endpoint: 'unix:///c.sock',
     configFile: '/etc/containerd/config.toml',
@@ -42,10 +73,21 @@ async function lines(m: Machine): Promise<Record<string, string>> {
 
 test('a machine on which all is well is told so, line by line', async () => {
   assert.deepEqual(await lines({ sandbox: 'podsched.dev/pause:1', here: ['podsched.dev/pause:1'] }), {
+    hardware: 'ok: Raspberry Pi 4 Model B; Cortex-A72, 4 cores; mmcblk0 SC32G SD 31.9GB',
     node: 'ok: Node 20.19.0',
     containerd: 'ok: containerd 1.6.20~ds1 answers on unix:///c.sock',
     sandbox_image: 'ok: podsched.dev/pause:1 is here, and needs no registry',
     image_pull_with_sync_fs: 'ok: containerd 1.6.20~ds1 has no such setting',
+    cni: 'ok: /etc/cni/net.d/10-n.conflist (bridge, host-local)',
+    cgroups: 'ok: cgroup v2 with cpu, cpuset, io, memory, pids',
+    architecture: 'ok: aarch64',
+    page_size: 'ok: memory pages of 4 KiB',
+    disk: 'ok: / (state) has 20GB of 32GB free',
+    read_only: 'ok: the disks can be written',
+    card: 'ok: no SD card or eMMC',
+    power: 'ok: the supply is as it should be',
+    clock: 'ok: it was set from the network, and goes on without power',
+    identity: 'ok: pi-1, on its own board',
     manifests: 'ok: /etc/podsched can be read',
     state: 'ok: /var/lib/podsched can be written',
   });
@@ -106,4 +148,19 @@ test('Node, the folder of manifests and the folder of state', async () => {
   assert.equal(found.manifests, 'wrong: /etc/podsched does not exist | mkdir -m 0755 /etc/podsched');
   assert.match(found.state ?? '', /^wrong: \/var\/lib\/podsched cannot be written: EROFS/);
   assert.match((await lines({ lookAtFolder: async () => 'missing' })).state ?? '', /^ok: .*is made at the first start/);
+});
+
+test('a look that fails is that check’s finding, and every other check is made', async () => {
+  const broken = async () => {
+    throw new Error('EIO');
+  };
+  const machine = Object.fromEntries(Object.keys(wellFacts).map((name) => [name, broken])) as unknown as MachineFacts;
+  const found = await lines({ sandbox: 'podsched.dev/pause:1', here: ['podsched.dev/pause:1'], machine });
+  const names = ['cni', 'cgroups', 'architecture', 'page_size', 'disk', 'read_only', 'card', 'power', 'clock', 'identity'];
+  for (const name of names) assert.equal(found[name], 'advice: could not be looked at: EIO | See the other findings.', name);
+  assert.match(found.state ?? '', /^ok/);
+});
+
+test('the network is looked for without a runtime too', async () => {
+  assert.match((await lines({ version: away })).cni ?? '', /^ok/);
 });
