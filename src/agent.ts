@@ -5,23 +5,29 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { cpus, release, totalmem } from 'node:os';
+import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { hostSockets } from './admission/hostSockets.ts';
 import { credentials, openServers } from './agentBroker.ts';
+import { systemEviction } from './agentEviction.ts';
 import { buildAgentImages } from './agentImages.ts';
 import { readNode } from './agentNode.ts';
+import { buildNodeStatus } from './agentNodeStatus.ts';
+import { buildStats } from './agentStats.ts';
 import { buildView } from './agentWindows.ts';
 import type { PodschedConfiguration } from './api/configuration.ts';
 import { keyText, type PodUid } from './api/objects.ts';
 import { expirySeconds, maxRetainedBytes } from './api/topics.ts';
 import { MqttBroker } from './broker/client.ts';
 import { BrokerSession } from './broker/session.ts';
+import { systemDeviceFiles } from './cm/deviceFiles.ts';
 import { FsFolderReader } from './config/folderReader.ts';
 import { checkHealth } from './cri/health.ts';
 import { CriRuntime } from './cri/runtime.ts';
 import { systemGateFacts, wasSetByTimesyncd } from './gates/facts.ts';
 import { Kubelet } from './kubelet.ts';
+import { readCmWorld } from './kubeletCm.ts';
+import { cpuSettings } from './kubeletCpu.ts';
 import { podDns } from './kuberuntime/dns.ts';
 import { lastWords } from './kuberuntime/lastWords.ts';
 import { LogRotation } from './kuberuntime/logRotation.ts';
@@ -29,7 +35,6 @@ import { fsLogFolders } from './kuberuntime/logs.ts';
 import { recentHostIps } from './node/addresses.ts';
 import { readHostDns, watchHostDns } from './node/hostDns.ts';
 import { loadIdentity } from './node/identity.ts';
-import { nodeObject } from './node/info.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
 import { startServer } from './server/server.ts';
 import { FileStore } from './store/fileStore.ts';
@@ -117,7 +122,9 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     maxPods: config.maxPods,
     podLogsDir: config.podLogsDir,
     labels: () => config.nodeLabels,
+    configuration: config,
   });
+  const cgroups = await readCmWorld(node, config.containerRuntimeEndpoint);
   const hostIps = recentHostIps(clock);
   const hostDns = () => readHostDns(config.resolvConf);
   const volumes = new VolumeManager({
@@ -147,7 +154,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     runtime,
     maxSizeBytes: () => config.containerLogMaxSize,
     maxFiles: () => config.containerLogMaxFiles,
-    containers: () => kubelet.containers(),
+    containers: () => kubelet.ears.containers(),
   });
   const images = buildAgentImages({
     ...{ clock, log, runtime, stateStore },
@@ -198,6 +205,10 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       nodeFacts: node.facts,
       hostSockets: () => hostSockets('/proc'),
       conditionsChanged: () => tellInfo(),
+      deviceFiles: systemDeviceFiles(),
+      cgroups,
+      cpus: cpuSettings(config, cgroups.facts, '/sys'),
+      eviction: systemEviction(config, '/proc'),
     },
     {
       nodeName: identity.nodeName,
@@ -205,12 +216,16 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       prefix: config['mqtt.prefix'],
       podLogsDir: config.podLogsDir,
       cgroupDriver: config.cgroupDriver,
+      cgroupRoot: config.cgroupRoot,
+      cgroupsPerQos: config.cgroupsPerQOS,
+      podPidsLimit: config.podPidsLimit,
       syncFrequencyMs: () => config.syncFrequency,
       maxContainerRestartMs: config['crashLoopBackOff.maxContainerRestartPeriod'],
       serializeImagePulls: config.serializeImagePulls,
       maxParallelImagePulls: config.maxParallelImagePulls,
       strict: () => config.strict,
       allowedUnsafeSysctls: config.allowedUnsafeSysctls,
+      deviceClasses: () => config.devices,
       clusterDns: config.clusterDNS,
       clusterDomain: config.clusterDomain,
       seccompDefault: config.seccompDefault,
@@ -232,35 +247,41 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     const network = down === undefined ? runtimeState.networkError() : undefined;
     const { fault, degraded, insecure } = kubelet.config.view().folder;
     const filling = kubelet.images.gc.condition();
+    const unwatched = [degraded, kubelet.resources.devices.condition()?.message].filter((text) => text !== undefined).join('; ');
     return [
       // not asked yet is no news: it would come and go at each start
       ...(down === undefined || !runtimeState.asked ? [] : [bad('RuntimeDown', 'RuntimeDown', down)]),
       ...(network === undefined ? [] : [bad('NetworkNotReady', 'NetworkNotReady', network)]),
       ...(fault === undefined ? [] : [bad('ManifestFolderUnreadable', 'SourceUnreadable', fault)]),
-      ...(degraded === undefined ? [] : [bad('WatchDegraded', 'WatchDegraded', degraded)]),
+      ...(unwatched === '' ? [] : [bad('WatchDegraded', 'WatchDegraded', unwatched)]),
       ...(insecure === undefined ? [] : [bad('InsecurePermissions', 'InsecurePermissions', insecure)]),
       ...(filling === undefined ? [] : [bad(filling.type, filling.reason, filling.message)]),
+      ...(kubelet.resources.cm?.manager.nodeProblems() ?? []).map((c) => bad(c.type, c.reason, c.message)),
       ...images.conditions().map((c) => bad(c.type, c.type, c.message)),
       ...[...identity.conditions(), ...session.conditions()].map((c) => bad(c.type, c.reason, c.message)),
       ...startConditions,
     ];
   };
 
+  const nodeStatus = buildNodeStatus({
+    ...{ clock, log, node, identity, version, hostIps },
+    store: runStore,
+    stateDir: config.stateDir,
+    podLogsDir: config.podLogsDir,
+    labels: () => config.nodeLabels,
+    images: () => runtime.images.listImages(),
+    heartbeatMs: () => heartbeatSeconds() * 1000,
+    runtimeState: () => kubelet.runtimeState,
+    others: conditions,
+    pressures: () => kubelet.resources.eviction?.manager.conditions() ?? [],
+    devices: () => kubelet.resources.deviceCounts(),
+    event: (type, reason, message) =>
+      kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, type, reason, message),
+    changed: () => tellInfo(),
+  });
+
   const tellInfo = (): void => {
-    const { runtimeState } = kubelet;
-    const info = nodeObject({
-      name: identity.nodeName,
-      labels: config.nodeLabels,
-      machine: identity.machine,
-      bootId: identity.bootId,
-      agentVersion: version,
-      architecture: node.architecture,
-      kernelVersion: release(),
-      runtimeVersion: runtimeState.runtimeVersion() === '' ? '' : `${runtimeState.runtimeName()}://${runtimeState.runtimeVersion()}`,
-      addresses: hostIps(),
-      conditions: conditions(),
-      ...(node.pageBytes !== undefined && { pageBytes: node.pageBytes }),
-    });
+    const info = nodeStatus.told();
     const text = JSON.stringify(info);
     if (text === toldInfo) return;
     toldInfo = text;
@@ -270,7 +291,19 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   };
 
   view = buildView({
-    ...{ clock, version, runtime, kubelet, conditions },
+    ...{ clock, version, runtime, kubelet },
+    conditions: () => [...conditions(), ...nodeStatus.board()],
+    node: () => nodeStatus.whole(),
+    stats: buildStats({
+      ...{ clock, runtime },
+      nodeName: identity.nodeName,
+      pods: () => kubelet.status.whole(),
+      usage: kubelet.resources.usage(),
+      allocatable: node.allocatable,
+      stateDir: config.stateDir,
+      podLogsDir: config.podLogsDir,
+      roots: { proc: '/proc', sys: '/sys', etc: '/etc', run: '/run' },
+    }),
     nodeName: identity.nodeName,
     importer: images.preload,
     configuration: () => config,
@@ -279,11 +312,13 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
 
   // without a broker nobody remembers a greater number
   if (servers.length === 0) await identity.adoptBoot(undefined);
+  await nodeStatus.load(); // before anything of it is told
   const running = session.run(stop.signal);
   await images.preload.load(); // what is pinned is known before anything may go
   await kubelet.start();
   await images.preload.run(stop.signal);
   const rotating = logRotation.run(stop.signal);
+  const watching = nodeStatus.run(stop.signal);
   tellInfo();
 
   return {
@@ -293,6 +328,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       startConditions = conditionsNow;
       // labels may be others
       kubelet.admission.again();
+      kubelet.resources.devices.freed();
       kubelet.config.readFolder().catch((e) => log.warn({ error: describeError(e) }, 'reading the manifests failed'));
       tellInfo();
     },
@@ -300,7 +336,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       await kubelet.stop();
       await session.stop();
       stop.abort();
-      await Promise.all([running, rotating]);
+      await Promise.all([running, rotating, watching]);
       runtime.close();
       await embedded?.close();
       await server.close();

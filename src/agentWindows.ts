@@ -4,12 +4,14 @@ import { isNotFound } from './container/runtime.ts';
 import type { ContainerId } from './container/words.ts';
 import type { CriRuntime } from './cri/runtime.ts';
 import type { Kubelet } from './kubelet.ts';
+import type { NodeObject } from './node/info.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
 import { addEphemeral } from './operations/debug.ts';
 import { holdPod } from './operations/hold.ts';
 import { type ImagesDeps, imagesView } from './operations/images.ts';
 import { openLogs } from './operations/logs.ts';
 import { listObjects } from './operations/objects.ts';
+import type { StatsView } from './operations/stats.ts';
 import { openStream } from './operations/stream.ts';
 import type { Clock } from './world/clock.ts';
 
@@ -20,6 +22,8 @@ export interface ViewParts {
   readonly runtime: CriRuntime;
   readonly kubelet: Kubelet;
   readonly conditions: () => NodeCondition[];
+  readonly node: () => Promise<NodeObject>;
+  readonly stats: StatsView;
   readonly importer: ImagesDeps['importer'];
   readonly configuration: () => PodschedConfiguration;
   /** Whether it is connected; undefined: there is none. */
@@ -33,12 +37,14 @@ export function buildView({
   runtime,
   kubelet,
   conditions,
+  node,
+  stats,
   importer,
   configuration,
   broker,
 }: ViewParts): AgentView {
   return {
-    ...{ nodeName, version, conditions, configuration },
+    ...{ nodeName, version, conditions, node, stats, configuration },
     pods: () => kubelet.status.whole(),
     sync: () => kubelet.status.sync(),
     files: () => kubelet.status.files(),

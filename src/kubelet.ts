@@ -15,8 +15,10 @@ import { Instances } from './instances.ts';
 import { buildAdmission } from './kubeletAdmission.ts';
 import { buildGates } from './kubeletGates.ts';
 import { ImageSide } from './kubeletImages.ts';
+import { buildLoop } from './kubeletLoop.ts';
 import { PlegSide } from './kubeletPleg.ts';
 import { PodSide } from './kubeletPods.ts';
+import { ResourceSide } from './kubeletResources.ts';
 import { RuntimeSide } from './kubeletRuntime.ts';
 import { StatusSide } from './kubeletStatus.ts';
 import { buildPodSync, buildWorkers } from './kubeletSteps.ts';
@@ -24,7 +26,6 @@ import { TellSide } from './kubeletTelling.ts';
 import { buildConfig, buildUpdates, type UpdateParts } from './kubeletUpdates.ts';
 import { Upkeep } from './kubeletUpkeep.ts';
 import { type KubeletSettings, type KubeletWorld, ownedBy } from './kubeletWorld.ts';
-import type { LoggedContainer } from './kuberuntime/logFolder.ts';
 import { RuntimeState } from './node/runtimeState.ts';
 import type { Pleg } from './pleg/pleg.ts';
 import { Completions } from './pod/completions.ts';
@@ -34,7 +35,7 @@ import type { PodSync } from './podsync.ts';
 import type { EventRecorder } from './status/events.ts';
 import { rejectedPodStatus } from './status/generate.ts';
 import type { StatusManager } from './status/manager.ts';
-import { type SyncEvent, SyncLoop } from './syncloop.ts';
+import type { SyncEvent, SyncLoop } from './syncloop.ts';
 import type { Updates } from './updates/manager.ts';
 import { toRfc3339 } from './world/clock.ts';
 import { describeError } from './world/log.ts';
@@ -52,12 +53,13 @@ export class Kubelet {
   readonly podSide: PodSide;
   readonly admission: Admission;
   readonly gates: ReturnType<typeof buildGates>;
+  readonly resources: ResourceSide;
+  readonly ears: PlegSide;
   readonly updates: Updates;
   readonly images: ImageSide;
 
   #instances: Instances;
   #mailbox = new Mailbox<SyncEvent>();
-  #ears: PlegSide;
   #cache: PodCache;
   #completions: Completions;
   #runtime: RuntimeSide;
@@ -95,13 +97,15 @@ export class Kubelet {
       ignored: ({ key, source }) => ignoredPaths(this.config.view(), key, source),
       recursiveReadOnly: (handler) => this.recursiveReadOnly(handler),
       staleImages: (uid) => this.images.manager.stale(uid),
+      goneDevices: (uid) => this.resources.devices.gone(uid),
+      unenforced: (desired) => this.resources.cm?.manager.podProblem(desired),
       runtimeName: () => this.runtimeState.runtimeName(),
     });
     this.status = this.#status.manager;
     this.events = this.#status.events;
     this.#completions = new Completions({ log, store: world.stateStore });
     this.runtimeState = new RuntimeState({ clock, log, runtime, changed: (up) => this.#runtimeChanged(up) });
-    this.#ears = new PlegSide(world, {
+    this.ears = new PlegSide(world, {
       mine,
       emit: (event) => {
         this.#mailbox.push({ from: 'pleg', event });
@@ -111,8 +115,8 @@ export class Kubelet {
       firstListed: () => this.#firstListed(),
       suspect: (flows) => this.#suspect(flows),
     });
-    this.#cache = this.#ears.cache;
-    this.pleg = this.#ears.pleg;
+    this.#cache = this.ears.cache;
+    this.pleg = this.ears.pleg;
     const { pods } = this;
     const parts: UpdateParts = {
       pods,
@@ -155,8 +159,15 @@ export class Kubelet {
       mine,
       settled: () => this.#upkeep.settled(),
     });
+    this.resources = new ResourceSide(world, settings, {
+      ...{ ...parts, wake, instances: this.#instances, events: this.events },
+      containers: () => this.ears.containers(),
+      imageGc: () => this.images.gc,
+      setStatus: (pod, status) => this.#setStatus(pod, status, undefined),
+    });
     this.#runtime = new RuntimeSide(world, settings, {
       images: this.images,
+      ...{ devices: this.resources.devices, cpus: this.resources.cpus },
       event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
       exitSeenAt: (id) => this.pleg.exitSeenAt(id),
       acted: (uid, id) => this.pleg.expectEvent(id, uid),
@@ -167,7 +178,7 @@ export class Kubelet {
       objects: this.#objects,
       mine,
     });
-    this.gates = buildGates(world, { pods: this.pods, status: this.#status, wake });
+    this.gates = buildGates(world, { pods: this.pods, status: this.#status, wake, devices: this.resources.devices });
     this.#podSync = buildPodSync(world, {
       gates: this.gates,
       status: this.#status,
@@ -180,6 +191,7 @@ export class Kubelet {
       renew: (uid) => this.#renew(uid),
       waits: (uid, ms) => this.#instances.waits(uid, ms),
       desired: (uid) => this.pods.get(uid),
+      ...(this.resources.cm && { cgroups: this.resources.cm.manager }),
     });
     this.workers = buildWorkers(world, settings, {
       status: this.#status,
@@ -187,7 +199,9 @@ export class Kubelet {
       pleg: this.pleg,
       podSync: this.#podSync,
       syncPod: (desired, status, signal) => this.#syncPod(desired, status, signal),
-      ended: () => this.admission.again(),
+      ended: (uid) => this.resources.ended(uid),
+      condemned: (uid) => this.resources.eviction?.pods.condemned(uid),
+      evictionEnded: (uid) => this.resources.eviction?.pods.ended(uid),
       effectivePod: (uid) => this.pods.get(uid),
       onFinished: (uid) => this.#mailbox.push({ from: 'finished', uid }),
     });
@@ -205,6 +219,7 @@ export class Kubelet {
         this.status.removeOrphans(known);
         this.podSide.retain(known);
         this.gates.retain(known);
+        this.resources.retain(known);
       },
       due: () => this.#mailbox.push({ from: 'housekeeping' }),
     });
@@ -218,43 +233,29 @@ export class Kubelet {
       statusOf: (uid) => this.#cache.get(uid),
       settled: () => this.#upkeep.settled(),
     });
-    this.#loop = new SyncLoop({
-      log,
+    this.#loop = buildLoop(world, {
       pods: {
         set: (pod) => this.#setDesired(pod),
         remove: (uid) => this.#removeDesired(uid),
         get: (uid) => this.#instances.get(uid),
       },
-      workers: {
-        updatePod: (given) => {
-          const update = given.pod === undefined ? given : { ...given, pod: this.podSide.ephemeral.applied(given.pod) };
-          this.workers.updatePod(update);
-          if (update.pod === undefined) return;
-          if (update.type === 'update') this.admission.again();
-          this.#telling.mark([update.pod.key]);
-          if (update.type === 'update' && this.workers.isTerminationRequested(update.pod.uid)) this.#renewIfEdited(update.pod.uid);
-        },
-      },
-      admit: (pod) => this.admission.admit(pod),
+      ...{ workers: this.workers, admission: this.admission, telling: this.#telling, upkeep: this.#upkeep },
+      applied: (pod) => this.podSide.ephemeral.applied(pod),
+      edited: (uid) => this.#renewIfEdited(uid),
       reject: (pod, reason, message) => this.#reject(pod, reason, message),
-      cleanUpContainers: (uid) => this.#upkeep.cleanUp(uid),
       finished: (uid) => this.#finished(uid),
-      housekeeping: () => {
-        this.#telling.checkReady();
-        this.#upkeep.round();
-      },
-      changed: () => this.#upkeep.soon(),
     });
   }
 
   /** Reads what is stored, then runs everything until `stop`. Resolves when the loop runs. */
   async start(): Promise<void> {
     const { signal } = this.#stop;
-    const stored = [this.#status, this.#completions, this.#runtime, this.podSide, this.gates, this.updates, this.images];
+    const stored = [this.#status, this.#completions, this.#runtime, this.podSide, this.gates, this.resources, this.updates, this.images];
     await Promise.all(stored.map((part) => part.load()));
     await this.config.load();
     this.#telling.mark(this.#instances.keys());
-    this.#running = [this.#loop.run(this.#mailbox, signal), this.#ears.run(signal), this.runtimeState.run(signal), this.config.run(signal)];
+    const parts = [this.ears, this.runtimeState, this.config, this.resources];
+    this.#running = [this.#loop.run(this.#mailbox, signal), ...parts.map((part) => part.run(signal))];
     this.#upkeep.start();
   }
 
@@ -265,25 +266,19 @@ export class Kubelet {
     this.admission.stop();
     this.updates.stop();
     this.images.manager.stop();
-    this.#ears.stop();
+    this.ears.stop();
+    this.resources.stop();
     this.#podSync.stop();
     const over = new AbortController();
     const patience = this.world.clock.sleep(stopMs, over.signal).catch(() => {}); // all ended in time
     await Promise.race([Promise.all([this.workers.stop(), Promise.allSettled(this.#running)]), patience]);
     over.abort();
-    await Promise.all([this.#status.stop(), this.podSide.stop(), this.gates.flush()]);
+    await Promise.all([this.#status.stop(), this.podSide.stop(), this.gates.flush(), this.resources.flush()]);
   }
 
   /** What any pod waits for may be here: each is looked at. */
   wakeAll(): void {
     this.#mailbox.push({ from: 'sync', uids: this.#instances.uids() });
-  }
-
-  /** All containers of our pods that the runtime has, as it last showed them. */
-  containers(): LoggedContainer[] {
-    return this.pleg
-      .pods()
-      .flatMap(({ uid }) => (this.#cache.get(uid)?.containers ?? []).map((c) => ({ ...c, uid, running: c.state === 'running' })));
   }
 
   /** Whether a handler of the runtime (`''`: the default one) mounts read-only all the way down. */
@@ -304,6 +299,7 @@ export class Kubelet {
     world.conditionsChanged();
     if (!up) return;
     void world.archives?.runtimeUp(this.#stop.signal); // it never rejects
+    this.resources.runtimeUp();
     this.updates.runtimeKnown();
     // what waited for the runtime goes on at once, endings too
     void this.#runtime.ask().then(() => this.wakeAll()); // it never rejects

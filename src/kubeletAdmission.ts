@@ -2,10 +2,14 @@
 import { toldVerdict } from './admission/admit.ts';
 import { Admission } from './admission/manager.ts';
 import type { DesiredPod } from './api/desired.ts';
+import { wasEvicted } from './api/evicted.ts';
 import { keyText, type PodUid } from './api/objects.ts';
 import type { PodStatus } from './api/status.ts';
+import type { CpuManager } from './cm/cpuManager.ts';
+import type { DeviceManager } from './cm/devices.ts';
 import type { Config } from './config/manager.ts';
 import type { Instances } from './instances.ts';
+import type { EvictionSide } from './kubeletEviction.ts';
 import type { KubeletWorld } from './kubeletWorld.ts';
 import { portsOfAnnotations } from './kuberuntime/marks.ts';
 import { isAlive } from './pleg/adoption.ts';
@@ -26,6 +30,17 @@ export interface AdmissionParts {
   readonly completions: () => Completions;
   readonly status: () => StatusManager;
   readonly reject: (pod: DesiredPod, reason: string, message: string) => void;
+  /** Left out with `readmit`: nobody is preempted. */
+  readonly setStatus?: (pod: DesiredPod, status: PodStatus) => void;
+  /** Is judged once more, through the loop. */
+  readonly readmit?: (uid: PodUid) => void;
+  /** Left out: nobody counts CPUs or devices, and the node is never short of anything. */
+  readonly resources?: () => {
+    /** undefined: nobody is ever evicted. */
+    readonly eviction: EvictionSide | undefined;
+    readonly cpus: Pick<CpuManager, 'exclusiveCpus'>;
+    readonly devices: Pick<DeviceManager, 'present'>;
+  };
 }
 
 /** The runtime has, or may have, something alive of it. What was refused has nothing, also before the runtime was listed. */
@@ -35,8 +50,24 @@ export function mayLive(pleg: Pick<Pleg, 'listed' | 'pods'>, uid: PodUid, told: 
   return !pleg.listed() || pleg.pods().some((p) => p.uid === uid && isAlive(p));
 }
 
-export function buildAdmission({ clock, log, nodeFacts, hostSockets }: KubeletWorld, parts: AdmissionParts): Admission {
-  const { pods, instances } = parts;
+/** The node as it is now, with what its other managers know. */
+function nodeNow(nodeFacts: KubeletWorld['nodeFacts'], resources: AdmissionParts['resources']): ReturnType<KubeletWorld['nodeFacts']> {
+  if (resources === undefined) return nodeFacts();
+  const { eviction, cpus, devices } = resources();
+  const exclusiveCpus = cpus.exclusiveCpus();
+  return {
+    ...nodeFacts(),
+    devices: (deviceClass) => devices.present(deviceClass),
+    ...(eviction && { pressures: eviction.manager.pressures() }),
+    ...(exclusiveCpus !== undefined && { exclusiveCpus }),
+  };
+}
+
+const preempted = { reason: 'Preempting', message: 'Preempted in order to admit critical pod', disrupts: true, graceSeconds: undefined };
+
+export function buildAdmission(world: KubeletWorld, parts: AdmissionParts): Admission {
+  const { clock, log, nodeFacts, hostSockets } = world;
+  const { pods, instances, resources, readmit, setStatus } = parts;
   const lives = (uid: PodUid): boolean =>
     parts
       .pleg()
@@ -44,7 +75,7 @@ export function buildAdmission({ clock, log, nodeFacts, hostSockets }: KubeletWo
       .some((p) => p.uid === uid && isAlive(p));
   return new Admission({
     clock,
-    node: nodeFacts,
+    node: () => nodeNow(nodeFacts, resources),
     hostSockets,
     orphans: () =>
       parts
@@ -67,6 +98,16 @@ export function buildAdmission({ clock, log, nodeFacts, hostSockets }: KubeletWo
     renew: (uid) => parts.config().renewInstance(uid),
     retryEdits: () => parts.config().retryBlocked(),
     retell: (pod, { reason, message }) => parts.reject(pod, reason, message),
-    failed: (e) => log.warn({ error: describeError(e) }, 'what admission asked for could not be stored'),
+    failed: (e) => log.warn({ error: describeError(e) }, 'what admission asked for could not be done'),
+    // who cannot be evicted cannot be preempted
+    preemption:
+      world.eviction && readmit && setStatus
+        ? {
+            ...{ readmit, tell: setStatus },
+            evict: async (uid) => resources?.().eviction?.evictPod(uid, preempted),
+            wasEvicted: (uid) => wasEvicted(parts.status().get(uid)),
+            isEnding: (uid) => parts.workers().state(uid) === 'terminating',
+          }
+        : undefined,
   });
 }

@@ -3,6 +3,7 @@
  */
 import { PodCache } from './container/cache.ts';
 import type { KubeletWorld } from './kubeletWorld.ts';
+import type { LoggedContainer } from './kuberuntime/logFolder.ts';
 import { followEvents } from './pleg/follow.ts';
 import { MemoryEvents } from './pleg/memoryEvents.ts';
 import { Pleg, type PlegDeps } from './pleg/pleg.ts';
@@ -43,6 +44,12 @@ export class PlegSide {
       this.pleg.run(signal),
       followEvents({ clock, log, runtime, pleg: this.pleg, changed: this.parts.suspect }, signal),
     ]);
+  }
+
+  /** All containers of our pods that the runtime has, as it last showed them. */
+  containers(): LoggedContainer[] {
+    const { cache, pleg } = this;
+    return pleg.pods().flatMap(({ uid }) => (cache.get(uid)?.containers ?? []).map((c) => ({ ...c, uid, running: c.state === 'running' })));
   }
 
   stop(): void {

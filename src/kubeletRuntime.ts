@@ -10,12 +10,16 @@ import type { ObjectLookup } from './api/references.ts';
 import type { CgroupDriver } from './api/resources.ts';
 import { orAbort } from './async/abort.ts';
 import { Backoff } from './async/backoff.ts';
+import type { DeviceManager } from './cm/devices.ts';
 import type { ProbeResult } from './container/probes.ts';
 import type { RuntimeHandler } from './container/runtime.ts';
 import { annotations, type ContainerId, type RuntimePodStatus } from './container/words.ts';
+import { sandboxParents } from './kubeletCm.ts';
+import { nodeCgroups } from './kubeletCpu.ts';
 import type { ImageSide } from './kubeletImages.ts';
 import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
 import { Adoption } from './kuberuntime/adopt.ts';
+import type { KubeRuntimeDeps } from './kuberuntime/deps.ts';
 import { ContainerGc } from './kuberuntime/gc.ts';
 import { KubeRuntime, type PodSyncResult } from './kuberuntime/manager.ts';
 import { type PodRef, uidOfBackoffKey } from './kuberuntime/names.ts';
@@ -34,7 +38,9 @@ export interface RuntimeParts {
   readonly postStartEnded: (uid: PodUid) => void;
   /** Accepted ConfigMaps and Secrets, as a pod of that source sees them. */
   readonly objects: ObjectLookup;
+  readonly cpus: KubeRuntimeDeps['cpus'];
   readonly mine: (labels: Readonly<Record<string, string>>) => boolean;
+  readonly devices: Pick<DeviceManager, 'devicesFor' | 'review' | 'isBack'>;
 }
 
 const firstBackoffMs = 10_000;
@@ -83,6 +89,9 @@ export class RuntimeSide {
       postStartEnded: parts.postStartEnded,
       objects: parts.objects,
       restartOnChange: this.restartOnChange,
+      ...(parts.cpus && { cpus: parts.cpus }),
+      devices: (desired, container) => parts.devices.devicesFor(desired, container),
+      lostDevices: parts.devices,
       mounts: async (desired, container, attempt, ips, inputs) => {
         // what a subPath shows is bound once: it must not be older than the mark on the container; the pod's own step tells what fails
         await world.volumes.refresh?.(desired).catch(() => {});
@@ -95,6 +104,7 @@ export class RuntimeSide {
         bootId: world.bootId,
         nodeMemoryBytes: world.nodeMemoryBytes,
         cgroupDriver: () => (settings.cgroupDriver === 'auto' ? (this.#driver ?? 'cgroupfs') : settings.cgroupDriver),
+        cgroupParent: sandboxParents(settings),
         hostDns: world.hostDns,
         hostIps: world.hostIps,
         ...(world.nodeCpus !== undefined && { nodeCpus: world.nodeCpus }),
@@ -106,6 +116,7 @@ export class RuntimeSide {
         thermalThrottlePaths: world.thermalThrottlePaths,
         ...(world.hugepageSizes && { hugepageSizes: world.hugepageSizes }),
         countsSwap: world.countsSwap ?? false,
+        ...(world.cgroups && { cgroups: nodeCgroups(world.cgroups.facts) }),
       },
     });
     this.gc = new ContainerGc({ log, runtime, logs: world.logFolders, mine });
@@ -214,6 +225,13 @@ export class RuntimeSide {
       },
     );
     return this.#asking;
+  }
+
+  /** How the runtime makes cgroups, where that is not configured; undefined: it has not answered yet. */
+  async driver(): Promise<CgroupDriver | undefined> {
+    if (this.settings.cgroupDriver !== 'auto') return this.settings.cgroupDriver;
+    await this.ask();
+    return this.#asking === undefined ? undefined : (this.#driver ?? 'cgroupfs');
   }
 
   #limits(key: string): { readonly firstMs: number; readonly maxMs: number } {

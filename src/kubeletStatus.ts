@@ -8,6 +8,7 @@ import type { PodUid } from './api/objects.ts';
 import type { ObjectLookup } from './api/references.ts';
 import type { PodStatus } from './api/status.ts';
 import { nodeTopics } from './api/topics.ts';
+import type { GoneDevice } from './container/devices.ts';
 import type { StaleImage } from './container/ensureResult.ts';
 import { containerFieldPath } from './container/fieldPath.ts';
 import type { ProbeView } from './container/probes.ts';
@@ -33,6 +34,10 @@ export interface StatusParts {
   readonly ignored: (desired: DesiredPod) => readonly string[] | undefined;
   /** Containers whose image could not be refreshed when they were started. */
   readonly staleImages: (uid: PodUid) => readonly StaleImage[];
+  /** Devices of its running containers that are not there any more. */
+  readonly goneDevices: (uid: PodUid) => readonly GoneDevice[];
+  /** What of a pod's limits is not enforced; undefined: nothing. */
+  readonly unenforced: (desired: DesiredPod) => string | undefined;
   /** The scheme of container ids. */
   readonly runtimeName: () => string;
 }
@@ -70,6 +75,8 @@ export class StatusSide {
       probes: this.parts.probes(desired),
       ignored: this.parts.ignored(desired),
       staleImages: this.parts.staleImages(desired.uid),
+      goneDevices: this.parts.goneDevices(desired.uid),
+      unenforced: this.parts.unenforced(desired),
       recursiveReadOnly: this.parts.recursiveReadOnly(desired.pod.spec.runtimeClassName ?? ''),
     });
   }

@@ -1,4 +1,5 @@
 /** The wiring's half of one pod's steps: podsync.ts with the managers that it asks, and the workers that take them. Owns nothing of its own. */
+import type { PodUid } from './api/objects.ts';
 import type { PodCache } from './container/cache.ts';
 import { mayLive } from './kubeletAdmission.ts';
 import type { RuntimeSide } from './kubeletRuntime.ts';
@@ -12,7 +13,7 @@ import { PodWorkers, type PodWorkersDeps } from './pod/workers.ts';
 import { PodSync, type PodSyncDeps } from './podsync.ts';
 import { describeError } from './world/log.ts';
 
-export interface StepParts extends Pick<PodSyncDeps, 'probes' | 'renew' | 'desired' | 'waits' | 'gates'> {
+export interface StepParts extends Pick<PodSyncDeps, 'probes' | 'renew' | 'desired' | 'waits' | 'gates' | 'cgroups'> {
   readonly status: StatusSide;
   readonly setStatus: PodSyncDeps['status']['set'];
   readonly completions: Completions;
@@ -22,9 +23,9 @@ export interface StepParts extends Pick<PodSyncDeps, 'probes' | 'renew' | 'desir
 }
 
 export function buildPodSync({ clock, log, bootId, volumes }: KubeletWorld, parts: StepParts): PodSync {
-  const { status, completions, runtime, runtimeState, cache, probes, renew, waits, desired: wanted, gates } = parts;
+  const { status, completions, runtime, runtimeState, cache, probes, renew, waits, desired: wanted, gates, cgroups } = parts;
   return new PodSync({
-    ...{ clock, log, bootId, volumes, probes, renew, waits, desired: wanted, ...(gates && { gates }) },
+    ...{ clock, log, bootId, volumes, probes, renew, waits, desired: wanted, ...(gates && { gates }), ...(cgroups && { cgroups }) },
     status: {
       generate: (desired, runtimeStatus, inputs) => status.generate(desired, runtime.manager.asStarted(runtimeStatus), inputs),
       get: (uid) => status.manager.get(uid),
@@ -51,24 +52,34 @@ export function buildPodSync({ clock, log, bootId, volumes }: KubeletWorld, part
   });
 }
 
-export interface WorkerParts extends Pick<PodWorkersDeps, 'syncPod' | 'effectivePod' | 'onFinished'> {
+export interface WorkerParts extends Pick<PodWorkersDeps, 'syncPod' | 'effectivePod' | 'onFinished' | 'condemned' | 'evictionEnded'> {
   readonly status: StatusSide;
   readonly cache: PodCache;
   readonly pleg: Pleg;
   readonly podSync: PodSync;
   /** What an instance had of the node is free, also when it is still wanted. */
-  readonly ended: () => void;
+  readonly ended: (uid: PodUid) => void;
 }
 
 export function buildWorkers({ clock, log, random }: KubeletWorld, settings: KubeletSettings, parts: WorkerParts): PodWorkers {
-  const { status, cache, pleg, podSync, syncPod, effectivePod, onFinished } = parts;
+  const { status, cache, pleg, podSync, syncPod, effectivePod, onFinished, condemned, evictionEnded } = parts;
   return new PodWorkers({
-    ...{ clock, log, random, cache, syncPod, effectivePod, onFinished },
+    ...{
+      clock,
+      log,
+      random,
+      cache,
+      syncPod,
+      effectivePod,
+      onFinished,
+      ...(condemned && { condemned }),
+      ...(evictionEnded && { evictionEnded }),
+    },
     syncTerminatingPod: (desired, runtimeStatus, kill, signal) => podSync.syncTerminatingPod(desired, runtimeStatus, kill, signal),
     syncTerminatingRuntimePod: (pod) => podSync.syncTerminatingRuntimePod(pod),
     syncTerminatedPod: async (desired, runtimeStatus) => {
       await podSync.syncTerminatedPod(desired, runtimeStatus);
-      parts.ended();
+      parts.ended(desired.uid);
     },
     unreadable: (desired, error) =>
       status.event(desired, undefined, 'Warning', 'FailedSync', `error determining status: ${describeError(error)}`),

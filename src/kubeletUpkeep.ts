@@ -56,7 +56,8 @@ export class Upkeep {
   ) {
     const { pods, pleg, workers, runtime } = parts;
     this.#due = new Deadlines(world.clock, (why) => {
-      if (why === 'late') void parts.pleg.relist().then(parts.due, parts.due); // PLEG has logged why not
+      if (why === 'late')
+        void parts.pleg.relist().then(parts.due, parts.due); // PLEG has logged why not
       else parts.due();
     });
     this.#housekeeping = new Housekeeping({

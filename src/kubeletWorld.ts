@@ -2,9 +2,11 @@
 
 import type { NodeFacts } from './admission/admit.ts';
 import type { HostSocket } from './admission/hostPorts.ts';
+import type { DeviceClasses } from './api/deviceClasses.ts';
 import type { NodeValues } from './api/nodeValues.ts';
 import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
+import type { DeviceFiles } from './cm/deviceFiles.ts';
 import type { ContentStore, ImageService, Runtime } from './container/runtime.ts';
 import { type ContainerStatus, labels } from './container/words.ts';
 import type { GateFacts } from './gates/facts.ts';
@@ -12,6 +14,9 @@ import type { CredentialsFolder } from './images/credentialsFolder.ts';
 import type { ImageGcSettings } from './images/gc.ts';
 import type { DiskUse } from './images/gcPlan.ts';
 import type { NodePlatform } from './images/platform.ts';
+import type { CmSettings, CmWorld } from './kubeletCm.ts';
+import type { CpuSettings } from './kubeletCpu.ts';
+import type { EvictionWorld } from './kubeletEviction.ts';
 import type { Dns } from './kuberuntime/dns.ts';
 import type { LogFolders } from './kuberuntime/logs.ts';
 import type { GrpcCheck } from './prober/attempt.ts';
@@ -29,6 +34,8 @@ export interface KubeletWorld {
   readonly images: ImageService;
   /** containerd's own services; absent: pulls are not watched. */
   readonly content?: ContentStore;
+  /** What eviction goes by; absent: nobody is ever evicted. */
+  readonly eviction?: EvictionWorld;
   /** The node's registry credentials; absent: none. */
   readonly credentials?: Pick<CredentialsFolder, 'all' | 'problems'>;
   /** What this node runs; absent: any image will do. */
@@ -50,6 +57,8 @@ export interface KubeletWorld {
   readonly logEnd?: (logPath: string) => Promise<string>;
   /** Where cgroups are, if not at their usual place. */
   readonly cgroupRoot?: string;
+  /** This machine's cgroups. Left out: only the runtime makes some. */
+  readonly cgroups?: CmWorld;
   readonly folder: FolderReader;
   readonly stateStore: Store;
   readonly runStore: Store;
@@ -58,6 +67,8 @@ export interface KubeletWorld {
     Partial<Pick<VolumeManager, 'refresh'>>;
   /** What start gates ask of this machine. */
   readonly gates: GateFacts;
+  /** /dev. */
+  readonly deviceFiles: DeviceFiles;
   readonly grpcCheck: GrpcCheck;
   /** What an ended container said at its end; '' for nothing. Never rejects. */
   readonly lastWords: (status: ContainerStatus) => Promise<string>;
@@ -85,6 +96,8 @@ export interface KubeletWorld {
   readonly hugepageSizes?: readonly string[];
   /** The kernel counts swap beside memory (cgroup v1 with swap accounting). */
   readonly countsSwap?: boolean;
+  /** Which CPUs containers are kept to. Absent: none are. */
+  readonly cpus?: CpuSettings;
   /** CPUs of the node; absent: 1. */
   readonly nodeCpus?: number;
   /** Bytes of the file system that pods write to. */
@@ -97,7 +110,7 @@ export interface KubeletWorld {
   readonly conditionsChanged: () => void;
 }
 
-export interface KubeletSettings {
+export interface KubeletSettings extends Partial<CmSettings> {
   /** May change while running. */
   readonly imageGc: () => ImageGcSettings;
   readonly nodeName: string;
@@ -115,6 +128,8 @@ export interface KubeletSettings {
   /** What `${NODE.…}` stands for; the labels may change while running. */
   readonly nodeValues: () => NodeValues;
   readonly allowedUnsafeSysctls?: readonly string[];
+  /** They may change while running. */
+  readonly deviceClasses: () => DeviceClasses;
   readonly clusterDns?: readonly string[];
   readonly clusterDomain?: string;
   readonly seccompDefault?: boolean;
@@ -131,6 +146,7 @@ export const configWorld = ({ clock, log, stateStore, folder, newUid }: KubeletW
   nodeName: settings.nodeName,
   strict: settings.strict,
   allowedUnsafeSysctls: () => settings.allowedUnsafeSysctls ?? [],
+  deviceClasses: () => Object.keys(settings.deviceClasses()),
   nodeFacts: settings.nodeValues,
 });
 

@@ -1,7 +1,7 @@
 /**
  * The ordered steps of one pod: SyncPod, SyncTerminatingPod, SyncTerminatedPod. Owns nothing; asks the managers in the order that carries
  * the correctness: status told, then the deed; a completion is on the card before its containers may go.
- * Mirrors kubelet v1.32 kubelet.go SyncPod and its sisters (facts 4.1, 4.4–4.6), without the pod's cgroup, which containerd makes.
+ * Mirrors kubelet v1.32 kubelet.go SyncPod and its sisters (facts 4.1, 4.4–4.6).
  */
 import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
@@ -71,6 +71,18 @@ export interface PodSyncDeps {
   readonly gates?: {
     /** Why an instance that was not started in this boot is not started now; undefined: it may start. */
     check(desired: DesiredPod): Promise<Held | undefined>;
+  };
+  /** The pod's own cgroup. Left out: the runtime makes it. */
+  readonly cgroups?: {
+    /**
+     * It is there, with limits that are not lower than wanted. `runs`: something of the pod runs already. Says whether what is told of its limits
+     * is another thing than before. Rejects with why the pod cannot be started.
+     */
+    ensurePod(desired: DesiredPod, o: { readonly runs: boolean }): Promise<boolean>;
+    /** No container of an older definition is left: limits that fell are written. */
+    updatePod(desired: DesiredPod): Promise<void>;
+    /** What still runs in it ends, and it goes. Rejects while it cannot. */
+    removePod(uid: PodUid): Promise<void>;
   };
   readonly volumes: {
     /**
@@ -219,6 +231,17 @@ export class PodSync {
     }
 
     try {
+      const runs = !isDown(runtime);
+      const news = await orAbort(deps.cgroups?.ensurePod(desired, { runs }) ?? Promise.resolve(false), signal);
+      if (news) deps.status.set(desired, deps.status.generate(desired, runtime, { terminal: false }));
+    } catch (e) {
+      if (signal.aborted) throw e;
+      const error = { reason: 'FailedCreatePodContainer', message: describeError(e) };
+      deps.status.setReasons(desired.uid, [{ action: 'CreatePodCgroup', target: desired.name, error }]);
+      return { terminal: false, error: new Error(error.message) };
+    }
+
+    try {
       await orAbort(deps.volumes.setUp(desired, { runs: !isDown(runtime) }), signal);
     } catch (e) {
       if (signal.aborted) throw e;
@@ -234,6 +257,8 @@ export class PodSync {
       this.#acting.delete(desired.uid);
       this.#late.delete(desired.uid);
     });
+    // what could not be stopped or started may still need what it had
+    if (failures(did.results).length === 0) await orAbort(deps.cgroups?.updatePod(desired) ?? Promise.resolve(), signal);
     const { acted, nextWaitMs } = did;
     const results = [...stale, ...did.results];
     const untilDeadline = deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic());
@@ -328,6 +353,7 @@ export class PodSync {
       deps.event(desired, 'Warning', 'FailedUnmount', describeError(e));
       throw e;
     });
+    await deps.cgroups?.removePod(desired.uid);
   }
 }
 

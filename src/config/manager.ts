@@ -35,6 +35,8 @@ export interface ConfigDeps extends ConfigTellerDeps {
   readonly nodeName: string;
   strict(): boolean;
   allowedUnsafeSysctls?(): readonly string[];
+  /** Classes of devices. Left out: nobody knows them, and any may be asked for. */
+  deviceClasses?(): readonly string[];
   /** What `${NODE.…}` stands for. Left out: of the node only its name is known. */
   nodeFacts?(): NodeValues;
   newUid(): PodUid;
@@ -292,7 +294,9 @@ export class Config {
     }
     const allowedUnsafeSysctls = this.deps.allowedUnsafeSysctls?.() ?? [];
     const node = this.deps.nodeFacts?.() ?? { name: this.deps.nodeName, labels: {} };
-    const fresh = await this.#folder.take(listing.files, { strict, allowedUnsafeSysctls, node });
+    const deviceClasses = this.deps.deviceClasses?.();
+    const options = { strict, allowedUnsafeSysctls, node, ...(deviceClasses !== undefined && { deviceClasses }) };
+    const fresh = await this.#folder.take(listing.files, options);
     const first = !this.#read;
     if (!fresh && !first && this.#accepted.pending.size === 0) return this.#tell();
     const { entries, pending, adoptable, begun } = this.#accepted;

@@ -3,6 +3,7 @@
  * broker that keeps what was told. `restart()` is kill -9 and a new start: nothing of the old agent says goodbye.
  */
 import type { HostSocket } from '../../src/admission/hostPorts.ts';
+import type { DeviceClasses } from '../../src/api/deviceClasses.ts';
 import type { PodUid } from '../../src/api/objects.ts';
 import type { FileStatus, NodeOnline, SyncStatus } from '../../src/api/payloads.ts';
 import type { ToldPod, V1Event } from '../../src/api/status.ts';
@@ -19,6 +20,7 @@ import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore, type Store } from '../../src/world/store.ts';
 import type { FakeBroker } from '../fakes/fakeBroker.ts';
 import { FakeClock } from '../fakes/fakeClock.ts';
+import { FakeDeviceFiles } from '../fakes/fakeDeviceFiles.ts';
 import { FakeFolder } from '../fakes/fakeFolder.ts';
 import { FakeGateFacts } from '../fakes/fakeGateFacts.ts';
 import { FakeRuntime } from '../fakes/fakeRuntime.ts';
@@ -47,9 +49,12 @@ export interface WorldOptions {
   readonly clock?: FakeClock;
   /** A real session with this broker; without it `retained` is what was told. */
   readonly broker?: FakeBroker;
+  /** CPUs that containers are kept to. */
+  readonly cpus?: KubeletWorld['cpus'];
   /** A runtime that answers in other words than it was given. */
   readonly echo?: Echo;
   readonly logs?: LogFolders;
+  readonly eviction?: KubeletWorld['eviction'];
 }
 
 export class World {
@@ -57,6 +62,8 @@ export class World {
   readonly root: string;
   readonly runtime: FakeRuntime;
   readonly folder: FakeFolder;
+  readonly deviceFiles = new FakeDeviceFiles();
+  deviceClasses: DeviceClasses = {};
   readonly stateStore = new MemoryStore();
   runStore = new MemoryStore();
   /** The broker's retained messages. */
@@ -134,6 +141,7 @@ export class World {
         runtime,
         images: runtime,
         folder: this.folder,
+        deviceFiles: this.deviceFiles,
         stateStore: cut<Store>(this.stateStore, isAlive),
         runStore: cut<Store>(this.runStore, isAlive),
         logFolders: this.o.logs ?? noLogs,
@@ -180,9 +188,12 @@ export class World {
         hostSockets: () => this.hostSockets,
         diskUse: async () => ({ capacityBytes: 100, availableBytes: 90 }),
         conditionsChanged: () => {},
+        ...(this.o.cpus && { cpus: this.o.cpus }),
+        ...(this.o.eviction && { eviction: this.o.eviction }),
       },
       {
         nodeName: this.nodeName,
+        deviceClasses: () => this.deviceClasses,
         formerNames: [],
         prefix: 'podsched/v1',
         podLogsDir: '/var/log/pods',
