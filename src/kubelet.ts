@@ -135,6 +135,9 @@ export class Kubelet {
       ...parts,
       instances: this.#instances,
       reject: (pod, reason, message) => this.#reject(pod, reason, message),
+      setStatus: (pod, status) => this.#setStatus(pod, status, undefined),
+      readmit: (uid) => this.#mailbox.push({ from: 'admit', uids: [uid] }),
+      resources: () => this.resources,
     });
     this.updates = buildUpdates(world, parts);
     this.config = buildConfig(world, settings, parts, this.updates, {

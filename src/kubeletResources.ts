@@ -47,7 +47,14 @@ export class ResourceSide {
         parts.telling().events.event({ kind: 'Node', namespace: 'default', name: nodeName }, type, reason, message),
     });
     this.cpus = buildCpus(world, settings, parts);
-    this.devices = buildDevices(world, settings, parts);
+    this.devices = buildDevices(world, settings, {
+      ...parts,
+      // there may be more of them, and whom admission refused for a device has no worker to be woken
+      wake: (uids) => {
+        parts.wake(uids);
+        parts.admission().again();
+      },
+    });
     this.eviction = buildEviction(world, settings, { ...parts, cm: () => this.cm });
   }
 

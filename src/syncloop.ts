@@ -15,6 +15,8 @@ export type SyncEvent =
   | { readonly from: 'pleg'; readonly event: PodLifecycleEvent }
   /** What a pod waited for may have come: the runtime, its network. */
   | { readonly from: 'sync'; readonly uids: readonly PodUid[] }
+  /** Admission judges these once more: others have ended for them. */
+  | { readonly from: 'admit'; readonly uids: readonly PodUid[] }
   | { readonly from: 'finished'; readonly uid: PodUid }
   | { readonly from: 'housekeeping' };
 
@@ -65,6 +67,12 @@ export class SyncLoop {
         for (const uid of event.uids) {
           const pod = deps.pods.get(uid);
           if (pod !== undefined) deps.workers.updatePod({ type: 'sync', pod });
+        }
+        return;
+      case 'admit':
+        for (const uid of event.uids) {
+          const pod = deps.pods.get(uid);
+          if (pod !== undefined) this.#add(pod);
         }
         return;
       case 'finished':

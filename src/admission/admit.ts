@@ -1,40 +1,37 @@
 // pure
 /**
- * May this pod run on this node now? The checks of kubelet v1.32 (lifecycle/predicate.go and the AppArmor handler, facts 12.1 and 12.2), in
- * its order and with its reasons: a pod's label and field of the operating system first and alone, then pods, CPU, memory, disk and huge
- * pages, then the place, then ports, then AppArmor. Resources that the node does not have at all, but huge pages, are nobody's business.
- * Taints are not checked: every pod here tolerates them. Sysctls are judged when the object is read.
+ * May this pod run on this node now? The checks of kubelet v1.32 (facts 12.1 and 12.2), in its order and with its reasons: pressures of the
+ * node, CPUs of the pod's own, a pod's label and field of the operating system (alone), pods, CPU, memory, disk, huge pages and devices, the
+ * place, ports, AppArmor. Taints are not checked: every pod here tolerates them. Sysctls are judged when the object is read.
  */
 import type { DesiredPod } from '../api/desired.ts';
-import { quantityMilliValue, quantityValue } from '../api/quantity.ts';
-import { effectiveRequests, podRequest } from '../api/resources.ts';
+import { cpuRefusal } from '../api/exclusiveCpus.ts';
 import type { PodStatus } from '../api/status.ts';
 import type { Pod } from '../api/v1.ts';
 import { claimText, type HostSocket, type PortHolder, type PortOwner, portConflicts } from './hostPorts.ts';
 import { fitsPlace } from './place.ts';
+import { pressureRefusal } from './pressure.ts';
+import { type ResourceFacts, shortages } from './shortages.ts';
+import { isWaiting } from './waiting.ts';
 
-export interface NodeFacts {
+export interface NodeFacts extends ResourceFacts {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   /** `linux` */
   readonly os: string;
-  readonly allocatable: {
-    readonly cpuMilli: number;
-    readonly memoryBytes: number;
-    /** Absent: not known, not checked. */
-    readonly ephemeralBytes?: number;
-    readonly pods: number;
-    /** Bytes by resource name (`hugepages-2Mi`); what is missing is none. */
-    readonly hugepages?: Readonly<Record<string, number>>;
-  };
+  /** What the node is short of now, as its conditions name it. */
+  readonly pressures?: readonly string[];
   /** False: the kernel has no AppArmor, so a profile cannot hold. Absent: not known, not checked. */
   readonly appArmor?: boolean;
   /** What listens on the host, but our own pods' sockets. */
   readonly hostPortsInUse: readonly HostSocket[];
 }
 
-/** resources: too little is left. ports: somebody has them. place: not meant for this node. other: the node cannot do what it asks for. */
-export type RefusalKind = 'resources' | 'ports' | 'place' | 'other';
+/**
+ * resources: too little is left. ports: somebody has them. place: not meant for this node. pressure: the node is short of something now.
+ * other: the node cannot do what it asks for.
+ */
+export type RefusalKind = 'resources' | 'ports' | 'place' | 'pressure' | 'other';
 
 export interface Refusal {
   readonly reason: string;
@@ -49,25 +46,40 @@ export type Verdict = { readonly admit: true } | ({ readonly admit: false } & Re
 
 /**
  * `others`: pods that were let in and have not ended, this one and its predecessor not among them. `ending`: of these those that nobody wants
- * any more: their requests do not count, as with the kubelet, and their ports do.
+ * any more: their requests do not count, as with the kubelet, and their ports do. `awaited`: those for which room is kept.
  */
-export function admit(pod: DesiredPod, others: readonly DesiredPod[], node: NodeFacts, ending: readonly PortOwner[] = []): Verdict {
+export function admit(
+  pod: DesiredPod,
+  others: readonly DesiredPod[],
+  node: NodeFacts,
+  ending: readonly PortOwner[] = [],
+  awaited: readonly DesiredPod[] = [],
+): Verdict {
   const holders = [...others.map((o) => ({ pod: o, ending: false })), ...ending.map((o) => ({ pod: o, ending: true }))];
-  const [first] = refusals(pod, others, holders, node);
+  const [first] = refusals(pod, [...others, ...awaited], holders, node);
   return first === undefined ? { admit: true } : { admit: false, ...first };
 }
 
 const rejected = 'Pod was rejected: ';
 
-/** What a told status says of admission: the refusal, as it was given, or that the pod was let in. undefined: nothing was told. */
-export function toldVerdict(status: Pick<PodStatus, 'phase' | 'reason' | 'message'> | undefined): 'admitted' | Refusal | undefined {
-  if (status === undefined) return undefined;
+/** What a told status says of admission: the refusal, as it was given, or that the pod was let in. undefined: nothing was told, or that it waits for room. */
+export function toldVerdict(
+  status: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'conditions'> | undefined,
+): 'admitted' | Refusal | undefined {
+  if (status === undefined || isWaiting(status)) return undefined;
   const { phase, reason = '', message = '' } = status;
   if (phase !== 'Failed' || !message.startsWith(rejected)) return 'admitted';
-  const kind = reason.startsWith('OutOf') ? 'resources' : reason === 'NodePorts' ? 'ports' : placeReasons.has(reason) ? 'place' : 'other';
-  return { reason, message: message.slice(rejected.length), kind };
+  return { reason, message: message.slice(rejected.length), kind: kindOf(reason) };
 }
 
+function kindOf(reason: string): RefusalKind {
+  if (reason.startsWith('OutOf') || reason === unexpected) return 'resources';
+  if (reason === 'NodePorts') return 'ports';
+  if (reason === 'Evicted') return 'pressure';
+  return placeReasons.has(reason) ? 'place' : 'other';
+}
+
+const unexpected = 'UnexpectedAdmissionError';
 const placeReasons: ReadonlySet<string> = new Set(['NodeAffinity', 'NodeName', 'PodOSSelectorNodeLabelDoesNotMatch', 'PodOSNotSupported']);
 
 /**
@@ -80,14 +92,13 @@ export function refusals(
   holders: readonly PortHolder[],
   node: NodeFacts,
 ): readonly Refusal[] {
+  const rest = others.map((o) => o.pod);
+  const before = [...pressureRefusals(pod, node), ...cpuRefusals(pod, rest, node)];
   const system = systemRefusals(pod, node);
-  if (system.length > 0) return system;
+  if (system.length > 0) return [...before, ...system];
   return [
-    ...resourceRefusals(
-      pod,
-      others.map((o) => o.pod),
-      node.allocatable,
-    ),
+    ...before,
+    ...resourceRefusals(pod, rest, node),
     ...placeRefusals(pod, node),
     ...portRefusals(pod, holders, node),
     ...appArmorRefusals(pod, node),
@@ -108,46 +119,22 @@ function systemRefusals({ metadata, spec }: Pod, node: NodeFacts): Refusal[] {
   return [{ reason: 'PodOSNotSupported', message: `the pod is for ${field} (spec.os.name), and the node runs ${node.os}`, kind: 'place' }];
 }
 
-function resourceRefusals(pod: Pod, others: readonly Pod[], allocatable: NodeFacts['allocatable']): Refusal[] {
-  const tooMuch = (name: string, requested: number, used: number, capacity: number): Refusal[] =>
-    requested <= 0 || requested <= capacity - used
-      ? []
-      : [
-          {
-            reason: `OutOf${name}`,
-            message: `Node didn't have enough resource: ${name}, requested: ${requested}, used: ${used}, capacity: ${capacity}`,
-            kind: 'resources',
-          },
-        ];
-  const amount = (name: string, capacity: number | undefined): Refusal[] => {
-    const requested = capacity === undefined ? 0 : request(pod, name);
-    // what nobody asks for is not summed up
-    if (capacity === undefined || requested === 0) return [];
-    return tooMuch(
-      name,
-      requested,
-      others.reduce((sum, other) => sum + request(other, name), 0),
-      capacity,
-    );
-  };
-  const hugePages = allocatable.hugepages ?? {};
-  return [
-    ...tooMuch('pods', 1, others.length, allocatable.pods),
-    ...amount('cpu', allocatable.cpuMilli),
-    ...amount('memory', allocatable.memoryBytes),
-    ...amount('ephemeral-storage', allocatable.ephemeralBytes),
-    ...hugePageNames(pod).flatMap((name) => amount(name, Object.hasOwn(hugePages, name) ? hugePages[name] : 0)),
-  ];
+function pressureRefusals(pod: Pod, { pressures = [] }: NodeFacts): Refusal[] {
+  const message = pressureRefusal(pod, pressures);
+  return message === undefined ? [] : [{ reason: 'Evicted', message, kind: 'pressure' }];
 }
 
-/** Thousandths of a CPU, or bytes. */
-const request = (pod: Pod, name: string): number =>
-  podRequest(pod, name) + (name === 'cpu' ? quantityMilliValue : quantityValue)(pod.spec.overhead?.[name]);
+function cpuRefusals(pod: Pod, others: readonly Pod[], node: NodeFacts): Refusal[] {
+  const refusal = cpuRefusal(pod, others, node.exclusiveCpus);
+  return refusal === undefined ? [] : [{ ...refusal, kind: 'resources' }];
+}
 
-const hugePageNames = ({ spec }: Pod): string[] => {
-  const names = [...spec.containers, ...(spec.initContainers ?? [])].flatMap((c) => Object.keys(effectiveRequests(c)));
-  return [...new Set(names.filter((name) => name.startsWith('hugepages-')))].sort();
-};
+const resourceRefusals = (pod: Pod, others: readonly Pod[], node: NodeFacts): Refusal[] =>
+  shortages(pod, others, node).map(({ resource, requested, used, capacity }) => ({
+    reason: `OutOf${resource}`,
+    message: `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`,
+    kind: 'resources',
+  }));
 
 function placeRefusals({ spec }: Pod, node: NodeFacts): Refusal[] {
   const predicate = (reason: string, why: string): Refusal => ({ reason, message: `Predicate ${reason} failed: ${why}`, kind: 'place' });

@@ -152,7 +152,9 @@ const cni: Check = async ({ machine, readConfigFile, configFile, runtime }) => {
 /** For whoever reads a report: nothing of it is judged. */
 const hardware: Check = async ({ parts }) => {
   const { system, processor, disks } = await parts();
-  const named = disks.map(({ device, name, kind, bytes }) => [device, name, kind, bytes > 0 ? sizeText(bytes) : ''].filter(Boolean).join(' '));
+  const named = disks.map(({ device, name, kind, bytes }) =>
+    [device, name, kind, bytes > 0 ? sizeText(bytes) : ''].filter(Boolean).join(' '),
+  );
   return ok('hardware', [system, processor, ...named].filter(Boolean).join('; ') || 'the machine does not say what it is');
 };
 

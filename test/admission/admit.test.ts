@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { admit, type NodeFacts, refusals, toldVerdict } from '../../src/admission/admit.ts';
+import { judgeCritical } from '../../src/admission/room.ts';
+import { waitingStatus } from '../../src/admission/waiting.ts';
 import type { DesiredPod } from '../../src/api/desired.ts';
 import { rejectedPodStatus } from '../../src/status/generate.ts';
 import { asking, claiming, node, pod } from './build.ts';
@@ -13,6 +15,12 @@ const recorded = (name: string) => {
 };
 const without = (n: string): string => `Node didn't have enough resource: ${n}`;
 const wrongPlace = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
+
+const device = 'devices.podsched.dev/serial';
+const serial = (n: number) => ({ containers: [{ name: 'app', image: 'x', resources: { limits: { [device]: String(n) } } }] });
+const own = (cpu: string) => ({
+  containers: [{ name: 'app', image: 'x', resources: { limits: { cpu, memory: '1Mi' }, requests: { cpu, memory: '1Mi' } } }],
+});
 
 type Case = readonly [what: string, wanted: DesiredPod, others: readonly DesiredPod[], o: Partial<NodeFacts>, expected: string];
 const small: NodeFacts['allocatable'] = { cpuMilli: 1000, memoryBytes: 1000, ephemeralBytes: 1000, pods: 2 };
@@ -104,6 +112,46 @@ const table: readonly Case[] = [
     {},
     'NodeAffinity place',
   ],
+  // what is waited for is no shortage
+  ['a device that is not there', pod('a', serial(1)), [], { devices: () => 0 }, 'yes'],
+  ['more devices than are there', pod('a', serial(2)), [], { devices: () => 1 }, 'yes'],
+  ['a device that is there', pod('a', serial(1)), [], { devices: () => 1 }, 'yes'],
+  ['a device that another has', pod('a', serial(1)), [pod('b', serial(1))], { devices: () => 1 }, `OutOf${device} resources`],
+  ['a device where another has one of two', pod('a', serial(1)), [pod('b', serial(1))], { devices: () => 2 }, 'yes'],
+  ['a device where nobody looks after them', pod('a', serial(1)), [pod('b', serial(1))], {}, 'yes'],
+  ['CPUs of its own that are there', pod('a', own('2')), [], { exclusiveCpus: 2 }, 'yes'],
+  [
+    'CPUs of its own that another has',
+    pod('a', own('2')),
+    [pod('b', own('1'))],
+    { exclusiveCpus: 2 },
+    'UnexpectedAdmissionError resources',
+  ],
+  ['CPUs of its own where others only share', pod('a', own('2')), [pod('b', asking({ cpu: '2' }))], { exclusiveCpus: 2 }, 'yes'],
+  ['the same where no policy gives them', pod('a', own('2')), [pod('b', own('1'))], {}, 'yes'],
+  ['a shared part of a CPU needs none', pod('a', own('1500m')), [pod('b', own('2'))], { exclusiveCpus: 2 }, 'yes'],
+  ['a pressure', pod('a'), [], { pressures: ['DiskPressure'] }, 'Evicted pressure'],
+  [
+    'a pressure comes before all',
+    pod('a', asking({ cpu: '64' }), { 'kubernetes.io/os': 'windows' }),
+    [],
+    { pressures: ['DiskPressure'] },
+    'Evicted pressure',
+  ],
+  [
+    'CPUs of its own come before the rest',
+    pod('a', { ...own('9'), nodeSelector: { no: 'x' } }),
+    [],
+    { exclusiveCpus: 2 },
+    'UnexpectedAdmissionError resources',
+  ],
+  [
+    'CPU before devices',
+    pod('a', { ...serial(1), overhead: { cpu: '64' } }),
+    [pod('b', serial(1))],
+    { devices: () => 1 },
+    'OutOfcpu resources',
+  ],
   ['CPU before memory', pod('a', asking({ cpu: '64', memory: '900Gi' })), [], {}, 'OutOfcpu resources'],
 ];
 
@@ -126,6 +174,15 @@ test('messages are the kubelet’s, with what was asked for, used and there', ()
     `${without('memory')}, requested: 8589934592, used: 67108864, capacity: 8589934592`,
   );
   assert.equal(message(pod('a'), [b, b], { allocatable: small }), `${without('pods')}, requested: 1, used: 2, capacity: 2`);
+  assert.equal(
+    message(pod('a', serial(2)), [pod('b', serial(1))], { devices: () => 2 }),
+    `${without(device)}, requested: 2, used: 1, capacity: 2`,
+  );
+  assert.equal(
+    message(pod('a', own('2')), [pod('b', own('1'))], { exclusiveCpus: 2 }),
+    'Allocate failed due to not enough cpus available to satisfy request: requested=2, available=1, which is unexpected',
+  );
+  assert.equal(message(pod('a'), [], { pressures: ['MemoryPressure'] }), 'The node had condition: [MemoryPressure]. ');
   assert.equal(message(pod('a', { os: { name: 'windows' } }), []), 'the pod is for windows (spec.os.name), and the node runs linux');
 });
 
@@ -145,6 +202,16 @@ test('038: too big is OutOfcpu, since a pod is not critical for being static', (
   assert.ok(!verdict.admit);
   assert.equal(verdict.reason, 'OutOfcpu');
   assert.equal(verdict.message, `${without('cpu')}, requested: 64000, used: 0, capacity: 4000`);
+});
+
+test('038: and where it is critical, it is told as the kubelet was recorded, for which all static pods are', () => {
+  const { spec, status } = recorded('038-too-big');
+  const wanted = pod('toobig', { ...spec, nodeName: 'pi-07', priority: 2_000_000_000 });
+  const machine = node({ allocatable: { cpuMilli: 2000, memoryBytes: 25_171_206_144, pods: 110 } });
+  const verdict = judgeCritical(wanted, { staying: [], leaving: [], holders: [] }, machine, () => true);
+  assert.ok(verdict.admit === false);
+  const told = rejectedPodStatus(wanted, verdict, 'now');
+  assert.deepEqual([told.reason, told.message], [status.reason, status.message]);
 });
 
 test('all that speaks against a pod is found, though one reason is told', () => {
@@ -172,6 +239,11 @@ test('what an earlier agent told says whether it let the pod in', () => {
   assert.equal(toldVerdict(undefined), undefined);
   assert.equal(toldVerdict({ phase: 'Pending' }), 'admitted');
   assert.equal(toldVerdict({ phase: 'Failed', reason: 'DeadlineExceeded', message: 'Pod was active on the node longer' }), 'admitted');
+  const pressed = refusals(pod('p'), [], [], node({ pressures: ['MemoryPressure'] }))[0];
+  assert.ok(pressed);
+  assert.deepEqual(toldVerdict(rejectedPodStatus(pod('p'), pressed, 'now')), pressed);
+  assert.equal(toldVerdict({ phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory. ' }), 'admitted');
+  assert.equal(toldVerdict(waitingStatus(pod('w'), [pod('x')], 'now')), undefined);
   for (const wanted of [
     pod('a', asking({ cpu: '64' })),
     pod('b', { nodeSelector: { no: 'x' } }),
@@ -180,8 +252,10 @@ test('what an earlier agent told says whether it let the pod in', () => {
     pod('e', { nodeName: 'pi-08' }),
     pod('f', claiming({ hostPort: 80 })),
     pod('g', { securityContext: { appArmorProfile: { type: 'RuntimeDefault' } } }),
+    pod('h', own('4')),
   ]) {
-    const [refusal] = refusals(wanted, [], [{ pod: pod('x', claiming({ hostPort: 80 })), ending: false }], node({ appArmor: false }));
+    const holders = [{ pod: pod('x', claiming({ hostPort: 80 })), ending: false }];
+    const [refusal] = refusals(wanted, [], holders, node({ appArmor: false, exclusiveCpus: 3 }));
     assert.ok(refusal);
     assert.deepEqual(toldVerdict(rejectedPodStatus(wanted, refusal, 'now')), refusal);
   }

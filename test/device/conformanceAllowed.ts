@@ -220,6 +220,16 @@ export const rules: readonly Rule[] = [
     apply: ({ ours }) => dropKeys(ours.events, (event) => event.includes(' Warning ProbeHint: ')),
   },
   {
+    name: 'limits of whole pods',
+    reason: 'on a machine with cgroup v1 only containers are limited, and a pod whose own limits are not is told so',
+    varies: true,
+    apply: ({ ours }) => {
+      dropKeys(ours.events, (event) => event === ' Warning LimitsNotEnforced: pod level');
+      if (Array.isArray(ours.status.conditions))
+        ours.status.conditions = ours.status.conditions.filter((c) => inside(c).type !== 'podsched.dev/LimitsNotEnforced');
+    },
+  },
+  {
     name: '019: no shared mounts there',
     reason: 'the recording machine could not propagate mounts, and whether this one can is its own affair: the requests are compared',
     varies: true,

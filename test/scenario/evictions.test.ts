@@ -221,7 +221,12 @@ test('an edited pod is a new try at once; a removed one is gone', async () => {
   p.use('leak', 790);
   await p.world.advance(15);
   p.use('leak', 10);
-  p.world.folder.write('leak.yaml', manifest('leak', { containers: ['{name: app, image: localhost/busybox:2, command: [sleep, "100"]}'] }));
+  const anew = (more: string) =>
+    manifest('leak', { containers: [`{name: app, image: localhost/busybox:2, command: [sleep, "100"]${more}}`] });
+  p.world.folder.write('leak.yaml', anew(''));
+  await p.world.advance(10);
+  assert.equal(status(p, 'leak')?.message, 'Pod was rejected: The node had condition: [MemoryPressure]. ', 'it asks for no memory');
+  p.world.folder.write('leak.yaml', anew(', resources: {requests: {memory: 20Mi}}'));
   await p.world.advance(10);
   assert.equal(status(p, 'leak')?.phase, 'Running');
   p.use('other', 790);
