@@ -3,6 +3,7 @@
  * What a node has, what is kept back, and what is left for pods. Mirrors kubelet v1.32 cm/node_container_manager_linux.go (facts 11.4):
  * allocatable = capacity − systemReserved − kubeReserved − hard eviction thresholds, huge pages taken from memory, never below 0.
  */
+import { parseCpuList } from './cpuList.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './objects.ts';
 import { canonicalQuantity, parseQuantity, quantityMilliValue, quantityValue } from './quantity.ts';
@@ -55,11 +56,20 @@ function amountsOf(value: unknown): NodeAmounts {
   };
 }
 
-/** All that is kept from pods by the configuration: `systemReserved` and `kubeReserved` together. */
-export function reservedOf(configuration: { readonly systemReserved?: unknown; readonly kubeReserved?: unknown }): NodeAmounts {
+/**
+ * All that is kept from pods by the configuration: `systemReserved` and `kubeReserved` together. Named CPUs (`reservedSystemCPUs`) stand for
+ * the cpu of both, as with the kubelet.
+ */
+export function reservedOf(configuration: {
+  readonly systemReserved?: unknown;
+  readonly kubeReserved?: unknown;
+  readonly reservedSystemCPUs?: unknown;
+}): NodeAmounts {
   const [a, b] = [amountsOf(configuration.systemReserved), amountsOf(configuration.kubeReserved)];
+  const list = configuration.reservedSystemCPUs;
+  const named = typeof list === 'string' ? (parseCpuList(list)?.length ?? 0) : 0;
   return {
-    cpuMilli: a.cpuMilli + b.cpuMilli,
+    cpuMilli: named > 0 ? named * 1000 : a.cpuMilli + b.cpuMilli,
     memoryBytes: a.memoryBytes + b.memoryBytes,
     ephemeralBytes: a.ephemeralBytes + b.ephemeralBytes,
     pids: a.pids + b.pids,

@@ -24,6 +24,11 @@ test('what both maps keep back is added up', () => {
     kubeReserved: { cpu: '0.1', memory: '64Mi' },
   });
   assert.deepEqual(reserved, { cpuMilli: 300, memoryBytes: 192 * Mi, ephemeralBytes: Gi, pids: 500 });
+  assert.equal(
+    reservedOf({ systemReserved: { cpu: '300m' }, reservedSystemCPUs: '0,2-3' }).cpuMilli,
+    3000,
+    'named CPUs stand for the cpu of both',
+  );
   assert.deepEqual(reservedOf({}), none);
   assert.deepEqual(reservedOf({ systemReserved: [1], kubeReserved: { cpu: 'x', memory: '-5Mi' } }), none);
 });
