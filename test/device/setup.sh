@@ -1,11 +1,11 @@
 #!/bin/bash
-# setup.sh demo|test|bench [ARGS…]: the first command after `git clone`. Installs what is missing from Debian and npm, builds the
+# setup.sh demo|test|bench|pi|deb [ARGS…]: the first command after `git clone`. Installs what is missing from Debian and npm, builds the
 # bundle when sources changed, and runs the thing. Says what it does; quick when there is nothing to do. Needs no terminal.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 what=${1:-}
 [ $# -gt 0 ] && shift
-case $what in demo | test | bench) ;; *) echo "usage: $0 demo|test|bench [ARGS]" >&2; exit 2 ;; esac
+case $what in demo | test | bench | pi | deb) ;; *) echo "usage: $0 demo|test|bench|pi|deb [ARGS]" >&2; exit 2 ;; esac
 
 say() { echo "setup: $*"; }
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -14,13 +14,17 @@ command -v node >/dev/null || fail "Node is not installed: Node 20.19 or newer i
 node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' ||
   fail "Node $(node --version) is too old: 20.19 or newer is needed (Debian 12's own nodejs is 18: take one from https://nodejs.org)"
 command -v npm >/dev/null || fail "npm is not installed (Debian: apt-get install npm)"
-[ "$(id -u)" = 0 ] || fail "run me as root: a private containerd, a bridge and firewall rules are made, and taken away again"
+# a package is only packed: nothing of the machine is needed for that
+[ "$what" = deb ] || [ "$(id -u)" = 0 ] || fail "run me as root: a private containerd, a bridge and firewall rules are made, and taken away again"
 
 # Debian packages, only the missing ones, without their services: the test beds start their own.
 packages=(containerd runc containernetworking-plugins busybox-static iproute2 iptables mosquitto mosquitto-clients)
+# the emulated Pi has all of that inside; here is what makes its disk and what runs it
+[ "$what" = pi ] && packages=(qemu-system-arm qemu-utils qemu-user-static arch-test mmdebstrap e2fsprogs debian-archive-keyring)
+[ "$what" = deb ] && packages=(dpkg)
 # systemd for systemd-analyze and its like, nothing of it is started; a registry of our own for tests and bench
 [ "$what" = test ] && packages+=(systemd openssl)
-[ "$what" = demo ] || packages+=(docker-registry skopeo)
+case $what in test | bench) packages+=(docker-registry skopeo) ;; esac
 if [ "$what" = test ]; then # the image of sandboxes is compiled for all three machines, and tried on them
   packages+=(zstd gcc binutils gcc-arm-linux-gnueabihf qemu-user)
   [ "$(dpkg --print-architecture)" = amd64 ] && packages+=(gcc-aarch64-linux-gnu) || packages+=(gcc-x86-64-linux-gnu)
@@ -68,6 +72,8 @@ build() {
 case $what in
   demo) build; exec node --import tsx test/device/demo.ts "$@" ;;
   bench) build; exec node --import tsx test/bench/bench.ts "$@" ;;
+  pi) build; exec node --import tsx test/pi/run.ts "$@" ;;
+  deb) build; exec node bundle/deb.mjs "$@" ;;
   test)
     if [ $# -eq 0 ]; then
       say "checking types and style"

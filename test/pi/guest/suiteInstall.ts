@@ -1,0 +1,117 @@
+/** The package on a bare machine: apt installs it, systemd starts it, and a pod runs without any registry; then its next version. */
+import assert from 'node:assert/strict';
+import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs';
+import { answers, conditions, configure, container, drop, isReady, mainPid, pod, podsched, remove, untilReady } from './agent.ts';
+import { startBroker } from './broker.ts';
+import type { Suite } from './checks.ts';
+import { ran, read, run, sh, unit, until } from './machine.ts';
+
+const debs = '/mnt/host/deb';
+const packageFile = (next: boolean): string =>
+  readdirSync(debs).find((name) => name.endsWith('.deb') && name.includes('+next') === next) ?? '';
+
+async function apt(file: string): Promise<string> {
+  copyFileSync(`${debs}/${file}`, `/tmp/${file}`);
+  const { code, out, err } = await ran('apt-get', ['install', '-y', '--no-install-recommends', `/tmp/${file}`], {
+    seconds: 300,
+    env: { DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' },
+  });
+  assert.equal(code, 0, `${out}\n${err}`);
+  return out;
+}
+
+export const install: Suite = {
+  name: 'install',
+  async run({ check, figure }) {
+    const pretty = /^PRETTY_NAME="(.*)"$/m.exec(read('/etc/os-release'))?.[1];
+    figure(
+      'machine',
+      `${pretty}, ${(await run('uname', '-rm')).trim()}, node ${process.versions.node}, ${(await run('containerd', '--version')).trim()}`,
+    );
+    let said = '';
+    const installed = await check(
+      'apt installs the package, asking nothing',
+      async () => {
+        said = await apt(packageFile(false));
+      },
+      300,
+    );
+    if (!installed) return;
+    await check('systemd runs the agent, and will at the next boot', async () => {
+      assert.equal(await unit('podsched.service', 'ActiveState'), 'active');
+      assert.equal((await run('systemctl', 'is-enabled', 'podsched')).trim(), 'enabled');
+      await answers();
+    });
+    await check('the group may use the commands, and nobody else reads the state', () => {
+      const group = Number(/^podsched:[^:]*:(\d+)/m.exec(read('/etc/group'))?.[1]);
+      assert.equal(statSync('/run/podsched').gid, group);
+      assert.equal(statSync('/run/podsched').mode & 0o777, 0o750);
+      assert.equal(statSync('/var/lib/podsched').mode & 0o777, 0o700);
+    });
+    await check('a node without a pod network got one, and was told so', () => {
+      assert.deepEqual(readdirSync('/etc/cni/net.d'), ['10-podsched.conflist']);
+      assert.match(said, /10-podsched\.conflist is the pod network/);
+    });
+    await check('containerd makes sandboxes of the image that podsched brings', async () => {
+      assert.match(read('/etc/containerd/config.toml'), /sandbox_image = "podsched\.dev\/pause:1"/);
+      await until(
+        'the image to be imported',
+        120,
+        async () => (await sh('ctr -n k8s.io images ls -q')).includes('podsched.dev/pause:1') || undefined,
+      );
+    });
+    await check('the embedded broker tells that the node is online', async () => {
+      const heard = await run('mosquitto_sub', '-p', '1883', '-t', 'podsched/v1/nodes/+/online', '-C', '1', '-W', '60');
+      assert.equal((JSON.parse(heard) as { state: string }).state, 'online');
+    });
+    await check('an image comes from a file, and a pod runs of it', async () => {
+      const imported = await podsched('images', 'import', '/mnt/host/busybox1.tar');
+      assert.equal(imported.code, 0, imported.err);
+      drop('hello', { containers: [container()] });
+      await untilReady('hello');
+      await remove('hello');
+    });
+    await check('nothing that the agent says of the node is a complaint', async () => {
+      const bad = (await conditions()).filter((c) => c.type !== 'Ready' && c.status === 'True');
+      assert.deepEqual(bad, []);
+    });
+    await check('doctor finds nothing wrong', async () => {
+      const { code, out } = await podsched('doctor');
+      assert.equal(code, 0, out);
+    });
+    await check('a broker of the node’s own takes the place of the embedded one', async () => {
+      await startBroker();
+      await configure();
+    });
+  },
+};
+
+export const upgrade: Suite = {
+  name: 'upgrade',
+  async run({ check }) {
+    drop('kept', { containers: [container()] });
+    const before = await untilReady('kept');
+    const pid = await mainPid();
+    const config = read('/etc/podsched/podsched.yaml');
+    await check(
+      'apt installs the next version, and restarts the agent only',
+      async () => {
+        await apt(packageFile(true));
+        await answers();
+        assert.notEqual(await mainPid(), pid);
+        const after = await until('the pod to be told', 60, async () => {
+          const p = await pod('kept');
+          return p !== undefined && isReady(p) ? p : undefined;
+        });
+        assert.deepEqual(after.status.containerStatuses, before.status.containerStatuses);
+        assert.equal(after.metadata.uid, before.metadata.uid);
+      },
+      300,
+    );
+    await check('what its owner wrote into podsched.yaml is still there', () => {
+      assert.equal(read('/etc/podsched/podsched.yaml'), config);
+      assert.ok(!existsSync('/etc/podsched/podsched.yaml.dpkg-dist'));
+    });
+    await remove('kept');
+  },
+};

@@ -1,0 +1,51 @@
+/** A kernel without the memory controller, as Pi OS boots by default: pods run, and the node says what to change. */
+import assert from 'node:assert/strict';
+import { answers, conditions, container, drop, podsched, remove, removeAll, syncs, untilReady } from './agent.ts';
+import type { Suite } from './checks.ts';
+import { read, until } from './machine.ts';
+
+export const noMemory: Suite = {
+  name: 'no-memory',
+  async run({ check }) {
+    await check(
+      'H1: the kernel has no memory controller, and the agent runs',
+      async () => {
+        assert.ok(!read('/sys/fs/cgroup/cgroup.controllers').split(' ').includes('memory'));
+        await answers(180);
+        await removeAll();
+      },
+      200,
+    );
+    await check(
+      'a pod with a memory limit runs, and what is not enforced is told',
+      async () => {
+        drop('limited', { containers: [container(undefined, { resources: { limits: { memory: '20Mi', cpu: '100m' } } })] });
+        drop('free', { containers: [container()] });
+        const p = await untilReady('limited', 240);
+        await untilReady('free', 240);
+        const said = await until('LimitsNotEnforced to be told', 60, async () => {
+          const s = (await syncs()).find((one) => one.name === 'limited');
+          const text = JSON.stringify([s, p.status.conditions]);
+          return text.includes('LimitsNotEnforced') ? text : undefined;
+        });
+        assert.match(said, /LimitsNotEnforced[^}]*memory/);
+        assert.doesNotMatch(JSON.stringify((await syncs()).find((s) => s.name === 'free')), /LimitsNotEnforced/);
+      },
+      300,
+    );
+    await check('H1: the node names the words to add and the file', async () => {
+      const c = (await conditions()).find((one) => one.type === 'MemoryCgroupOff');
+      assert.equal(c?.status, 'True');
+      assert.match(c.message ?? '', /add cgroup_enable=memory\S* .*to \/boot\/firmware\/cmdline\.txt and reboot/);
+    });
+    await check('doctor names them too', async () => {
+      const { code, out } = await podsched('doctor');
+      assert.equal(code, 1);
+      assert.match(out, /cgroup_enable=memory[\s\S]*\/boot\/firmware\/cmdline\.txt/);
+    });
+    await check('exec, logs and the end of a pod work as ever', async () => {
+      assert.equal((await podsched('exec', 'limited', '--', 'true')).code, 0);
+      await remove('limited', 'free');
+    });
+  },
+};
