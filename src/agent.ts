@@ -3,6 +3,7 @@
  * again. Owns only what it opened. Stopping the agent stops no pod.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
@@ -69,6 +70,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   const stateStore = new FileStore(join(config.stateDir, 'state'), { durable: true });
   const runStore = new FileStore(join(config.runDir, 'state'), { durable: false });
   const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // each part hears of the end
   const runtime = new CriRuntime({ endpoint: config.containerRuntimeEndpoint, requestTimeoutMs: config.runtimeRequestTimeout, log, clock });
 
   let view: AgentView | undefined;

@@ -2,6 +2,7 @@
  * The wiring: the only file in which managers meet. It builds them around a world (real or fake) and hands each the functions it asks for.
  * Owns the mailbox and which instances are known; decides nothing.
  */
+import { setMaxListeners } from 'node:events';
 import type { Admission } from './admission/manager.ts';
 import type { DesiredPod } from './api/desired.ts';
 import { keyText, type PodUid } from './api/objects.ts';
@@ -75,6 +76,7 @@ export class Kubelet {
     private readonly world: KubeletWorld,
     settings: KubeletSettings,
   ) {
+    setMaxListeners(0, this.#stop.signal); // each part hears of the end
     const { clock, log, runtime } = world;
     const mine = ownedBy(settings);
     const wake = (uids: readonly PodUid[]) => this.#mailbox.push({ from: 'sync', uids });
@@ -114,6 +116,7 @@ export class Kubelet {
       },
       firstListed: () => this.#firstListed(),
       suspect: (flows) => this.#suspect(flows),
+      event: (pod, container, reason, message) => this.#status.event(pod, container, 'Warning', reason, message),
     });
     this.#cache = this.ears.cache;
     this.pleg = this.ears.pleg;

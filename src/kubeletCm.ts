@@ -65,12 +65,12 @@ export class CmSide {
   readonly #mayBytes: number;
 
   constructor(
-    world: Pick<KubeletWorld, 'log' | 'runStore' | 'conditionsChanged' | 'hugepageSizes'>,
+    world: Pick<KubeletWorld, 'clock' | 'log' | 'runStore' | 'conditionsChanged' | 'hugepageSizes'>,
     cm: CmWorld,
     o: CmSettings,
     parts: CmParts,
   ) {
-    const { log, runStore: store, conditionsChanged } = world;
+    const { clock, log, runStore: store, conditionsChanged } = world;
     const { roots, protect } = cm;
     const root = rootName(o.cgroupRoot);
     const may = leftForPods(cm.capacity, cm.reserved);
@@ -85,7 +85,7 @@ export class CmSide {
         unified: () => this.manager.facts().version === 'v2' && this.manager.facts().refused === undefined,
       });
     this.manager = new ContainerManager({
-      ...{ log, store, conditionsChanged },
+      ...{ clock, log, store, conditionsChanged },
       settings: {
         ...{ root, may },
         perQos: o.cgroupsPerQos,

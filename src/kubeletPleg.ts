@@ -2,6 +2,7 @@
  * The wiring's ears: what the runtime says of pods (PLEG and its cache), and what the kernel says of their memory. Owns nothing of its own.
  */
 import { PodCache } from './container/cache.ts';
+import { ChildKills, type ChildKillsDeps } from './kubeletMemory.ts';
 import type { KubeletWorld } from './kubeletWorld.ts';
 import type { LoggedContainer } from './kuberuntime/logFolder.ts';
 import { followEvents } from './pleg/follow.ts';
@@ -11,7 +12,7 @@ import { Pleg, type PlegDeps } from './pleg/pleg.ts';
 const inspectTimeoutMs = 30_000;
 const cgroups = '/sys/fs/cgroup';
 
-export interface PlegParts extends Pick<PlegDeps, 'mine' | 'emit'> {
+export interface PlegParts extends Pick<PlegDeps, 'mine' | 'emit'>, Pick<ChildKillsDeps, 'event'> {
   readonly firstListed: () => void;
   /** Events flow, or do not any more, or the runtime cannot be listed. */
   readonly suspect: (flows: boolean) => void;
@@ -21,15 +22,23 @@ export class PlegSide {
   readonly cache: PodCache;
   readonly pleg: Pleg;
   #memory: MemoryEvents;
+  #childKills: ChildKills;
 
   constructor(
     private readonly world: KubeletWorld,
     private readonly parts: PlegParts,
   ) {
     const { clock, log, runtime, lastWords, cgroupRoot = cgroups } = world;
-    const { mine, emit, firstListed, suspect } = parts;
+    const { mine, emit, event, firstListed, suspect } = parts;
     this.cache = new PodCache({ clock, onWait: (uid) => this.pleg.look(uid) });
-    this.#memory = new MemoryEvents({ root: cgroupRoot, killed: (id, uid) => this.pleg.oomKilled(id, uid) });
+    this.#childKills = new ChildKills({ clock, event, statusOf: (uid) => this.cache.get(uid) });
+    this.#memory = new MemoryEvents({
+      root: cgroupRoot,
+      killed: (id, uid) => {
+        this.pleg.oomKilled(id, uid);
+        this.#childKills.killed(id, uid);
+      },
+    });
     this.pleg = new Pleg({
       ...{ clock, log, runtime, mine, emit, lastWords, inspectTimeoutMs, firstListed, cache: this.cache },
       listFailed: () => suspect(false),
@@ -54,5 +63,6 @@ export class PlegSide {
 
   stop(): void {
     this.#memory.stop();
+    this.#childKills.stop();
   }
 }

@@ -257,10 +257,10 @@ export class PodSync {
       this.#acting.delete(desired.uid);
       this.#late.delete(desired.uid);
     });
-    // what could not be stopped or started may still need what it had
-    if (failures(did.results).length === 0) await orAbort(deps.cgroups?.updatePod(desired) ?? Promise.resolve(), signal);
     const { acted, nextWaitMs } = did;
-    const results = [...stale, ...did.results];
+    // what could not be stopped or started may still need what it had
+    const tooHigh = failures(did.results).length === 0 ? await this.#lowerLimits(desired, signal) : [];
+    const results = [...stale, ...did.results, ...tooHigh];
     const untilDeadline = deadline === undefined ? undefined : Math.max(0, deadline - deps.clock.monotonic());
     const waits = [nextWaitMs, untilDeadline, stale.length > 0 ? staleAgainMs : undefined].filter((ms) => ms !== undefined);
     const retryAfterMs = waits.length > 0 ? Math.min(...waits) : undefined;
@@ -289,6 +289,19 @@ export class PodSync {
     } catch (e) {
       if (signal.aborted) throw e;
       return [{ ...this.#failedMount(desired, e), waitMs: staleAgainMs }];
+    }
+  }
+
+  /** What runs goes on with the limits that stand: only told, and tried again. */
+  async #lowerLimits(desired: DesiredPod, signal: AbortSignal): Promise<readonly SyncResult[]> {
+    try {
+      await orAbort(this.deps.cgroups?.updatePod(desired) ?? Promise.resolve(), signal);
+      return [];
+    } catch (e) {
+      if (signal.aborted) throw e;
+      const error = { reason: 'FailedCreatePodContainer', message: `limits that fell cannot be written: ${describeError(e)}` };
+      this.deps.event(desired, 'Warning', error.reason, error.message);
+      return [{ action: 'UpdatePodCgroup', target: desired.name, error }];
     }
   }
 
@@ -353,7 +366,11 @@ export class PodSync {
       deps.event(desired, 'Warning', 'FailedUnmount', describeError(e));
       throw e;
     });
-    await deps.cgroups?.removePod(desired.uid);
+    await deps.cgroups?.removePod(desired.uid).catch((e) => {
+      // as above
+      deps.event(desired, 'Warning', 'FailedKillPod', `error killing pod: its cgroup cannot be removed: ${describeError(e)}`);
+      throw e;
+    });
   }
 }
 

@@ -18,6 +18,7 @@ const running = { ...nothing, containers: [{ state: 'running' }] } as unknown as
 function rig(o: { cgroups?: Partial<NonNullable<PodSyncDeps['cgroups']>>; results?: readonly SyncResult[] } = {}) {
   const did: string[] = [];
   const reasons: SyncResult[] = [];
+  const told: string[] = [];
   const no = (): never => assert.fail();
   const sync = new PodSync({
     clock: new FakeClock(),
@@ -57,10 +58,10 @@ function rig(o: { cgroups?: Partial<NonNullable<PodSyncDeps['cgroups']>>; result
     newerStatus: async () => no(),
     networkError: () => undefined,
     runtimeUp: () => true,
-    event: no,
+    event: (_pod, type, reason, message) => void told.push(`${type} ${reason} ${message}`),
     desired: () => web,
   });
-  return { did, reasons, sync };
+  return { did, reasons, told, sync };
 }
 
 test('it is made before the volumes, and what fell is lowered when the containers are as wanted', async () => {
@@ -105,4 +106,14 @@ test('it goes after the volumes, and a cgroup that cannot go keeps the pod from 
   assert.deepEqual(gone.did, ['told', 'last words', 'torn down', 'removed']);
   const stuck = rig({ cgroups: { removePod: () => Promise.reject(new Error('busy')) } });
   await assert.rejects(stuck.sync.syncTerminatedPod(web, nothing), /busy/);
+  assert.deepEqual(stuck.told, ['Warning FailedKillPod error killing pod: its cgroup cannot be removed: busy'], 'its successor waits: why is told');
+});
+
+test('limits that cannot be lowered are told, and tried again', async () => {
+  const { reasons, told, sync } = rig({ cgroups: { updatePod: () => Promise.reject(new Error('device or resource busy')) } });
+  const outcome = await sync.syncPod(web, running, never);
+  const message = 'limits that fell cannot be written: device or resource busy';
+  assert.deepEqual(reasons, [{ action: 'UpdatePodCgroup', target: 'web', error: { reason: 'FailedCreatePodContainer', message } }]);
+  assert.deepEqual(told, [`Warning FailedCreatePodContainer ${message}`]);
+  assert.match(String(outcome.error), /busy/);
 });

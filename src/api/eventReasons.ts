@@ -73,6 +73,11 @@ export const eventReasons: ReasonGroups = {
       meaning: 'An https hook was answered in plain http and sent again over http.',
       remedy: 'Write `scheme: HTTP`, or let the container serve https on that port.',
     },
+    ProcessOOMKilled: {
+      meaning:
+        'The kernel killed one process of a container for using more memory than its limit, and the container goes on without it (`podsched.dev/memory-oom-group: "false"`, or a cgroup that is not the runtime’s own).',
+      remedy: 'Raise resources.limits.memory, or find what takes it. Without the annotation the whole container ends and starts again.',
+    },
     SecretInEnv: {
       meaning: 'A container takes values of a Secret into its environment, which containerd stores as plain text on the card.',
       remedy: 'Nothing has to be done. A Secret that must not be on the card is better kept out of `env` and `envFrom`.',

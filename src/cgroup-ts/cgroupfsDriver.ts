@@ -48,8 +48,8 @@ export class CgroupfsDriver implements Driver {
     return setResources(this.path(name), resources, this.#fs);
   }
 
-  remove(name: CgroupName): Promise<void> {
-    return this.hierarchy.delete(this.#below(name));
+  remove(name: CgroupName, { kill = true }: { readonly kill?: boolean } = {}): Promise<void> {
+    return this.hierarchy.delete(this.#below(name), { kill });
   }
 
   async list(name: CgroupName): Promise<readonly CgroupName[]> {

@@ -18,8 +18,11 @@ export interface Driver {
   create(name: CgroupName, resources?: Resources): Promise<EnableResult>;
   /** Writes `resources`; what they do not mention stays. Answers the kernel files that were written (none: nothing differed). */
   update(name: CgroupName, resources: Resources): Promise<readonly string[]>;
-  /** Kills what runs in the group and below, and removes it with its children. A group that is not there is no error. */
-  remove(name: CgroupName): Promise<void>;
+  /**
+   * Kills what runs in the group and below, and removes it with its children. A group that is not there is no error. `kill: false`: nothing is
+   * killed, and a group that somebody lives in is refused (EBUSY).
+   */
+  remove(name: CgroupName, options?: { readonly kill?: boolean }): Promise<void>;
   /** Absolute path of the group's folder; touches nothing. */
   path(name: CgroupName): string;
   /** Path below the cgroup root with a leading slash, as runtimes want it for `cgroup_parent`: `/kubepods.slice/…`. */

@@ -156,10 +156,12 @@ export class SystemdDriver implements Driver {
     return written;
   }
 
-  async remove(name: CgroupName): Promise<void> {
+  async remove(name: CgroupName, { kill = true }: { readonly kill?: boolean } = {}): Promise<void> {
     const unit = sliceName(name);
     const below = this.#below(name);
     this.#told.delete(unit);
+    // to stop a slice ends what is in it; systemd learns from the kernel that the folder is gone
+    if (!kill) return this.hierarchy.delete(below, { kill });
     if (await this.exists(name)) await this.hierarchy.kill(below);
     const stopped = await this.#run(stopUnit(this.#busctl, unit));
     if (stopped.code !== 0 && complaintOf(stopped.stderr) !== 'not loaded') throw busctlError(unit, 'StopUnit', stopped.stderr);

@@ -12,6 +12,7 @@ import { codeOf as cgroupCode, type Driver } from 'cgroup-ts';
 import type { DesiredPod } from '../api/desired.ts';
 import type { PodUid } from '../api/objects.ts';
 import { type CgroupDriver, qosClass } from '../api/resources.ts';
+import type { Clock } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
 import { type CgroupFacts, type KernelLine, limitsNotEnforced, type NodeProblem, nodeProblems } from './enforced.ts';
@@ -33,6 +34,7 @@ export interface ContainerManagerSettings extends PodLimitSettings {
 }
 
 export interface ContainerManagerDeps {
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
   /** runDir. */
   readonly store: Pick<Store, 'get' | 'put'>;
@@ -70,7 +72,7 @@ export class ContainerManager {
   #told = new Map<PodUid, string>();
 
   constructor(private readonly deps: ContainerManagerDeps) {
-    const { log, store, settings, active, nodeEvent } = deps;
+    const { clock, log, store, settings, active, nodeEvent } = deps;
     this.#facts = deps.facts;
     this.#groups = new PodGroups({ log, store });
     this.#parents = new Parents({
@@ -78,7 +80,7 @@ export class ContainerManager {
       controllers: () => this.#facts.controllers,
       refused: (names) => this.#lost(names),
     });
-    this.#orphans = new Orphans({ log, root: settings.root, groups: this.#groups, remove: (uid) => this.removePod(uid) });
+    this.#orphans = new Orphans({ clock, log, root: settings.root, groups: this.#groups, remove: (uid) => this.removePod(uid) });
   }
 
   /** Reads what an earlier agent of this boot made. Never rejects. */
@@ -170,7 +172,13 @@ export class ContainerManager {
     const driver = known === undefined ? await this.#driver() : this.#driverOf(known.driver);
     if (driver === undefined) return;
     const names = known === undefined ? qosClasses.map((qos) => podGroup(this.deps.settings.root, qos, uid)) : [known.name];
-    for (const name of names) if (await driver.exists(name)) await driver.remove(name);
+    try {
+      for (const name of names) if (await driver.exists(name)) await driver.remove(name);
+    } catch (e) {
+      // nobody waits for what can never be written any more; what may still be in it is the runtime's to end
+      if (cgroupCode(e) !== 'EROFS') throw e;
+      this.#refuse(describeError(e));
+    }
     await this.#groups.forget(uid);
     await this.#refresh(false);
   }

@@ -3,6 +3,7 @@
 export type SyncAction =
   | 'OpenGates'
   | 'CreatePodCgroup'
+  | 'UpdatePodCgroup'
   | 'MountVolumes'
   | 'StartContainer'
   | 'KillContainer'

@@ -76,7 +76,7 @@ export class ComeBack {
     const now = this.deps.clock.monotonic();
     const again = before !== undefined && before.uid !== uid && before.workHash === workHash && now - (before.endedAt ?? now) < longLifeMs;
     this.#entries.set(key, {
-      ...{ uid, workHash, decidedAt: now, count: again ? before.count + 1 : 1 },
+      ...{ uid, workHash, decidedAt: now, count: before?.uid === uid ? before.count : again ? before.count + 1 : 1 },
       ...(o.until !== undefined && { until: o.until }),
       ...(o.graceSeconds !== undefined && { graceSeconds: o.graceSeconds }),
     });

@@ -15,7 +15,7 @@ import { isAbort } from '../async/abort.ts';
 import { after, type Monotonic } from '../world/clock.ts';
 import { describeError } from '../world/log.ts';
 import { candidatesFor, offendersOf, type UsageNow } from './candidates.ts';
-import type { EvictionDeps } from './deps.ts';
+import type { EvictionDeps, EvictOptions } from './deps.ts';
 import { Holds } from './holds.ts';
 import { brokenLimit, hasLocalLimit } from './localLimits.ts';
 import { longestLookMs, shortestLookMs } from './memory.ts';
@@ -62,6 +62,8 @@ export class Eviction {
   #said = new Map<string, Monotonic>();
   /** A pod is being ended: one at a time, whatever it is for, and what follows is decided on what the node is like then. */
   #busy = false;
+  /** It ends by its own grace, which may be long: the looks go on, and a hard threshold does not wait for it. */
+  #patient: { readonly uid: PodUid; readonly o: EvictOptions } | undefined;
   #stored = '';
 
   constructor(private readonly deps: EvictionDeps) {
@@ -182,6 +184,7 @@ export class Eviction {
     this.#say(reclaimMessage(resourceOf(name)));
     const now = isDiskSignal(name) ? await this.#reclaimer.relieve(first) : first;
     if (now === undefined) return;
+    if (this.#busy) return now.threshold.kind === 'hard' ? this.#hurry() : undefined;
     const pods = this.deps.pods();
     const usage = await this.#usage(name, signal);
     const candidates = candidatesFor(name, pods, usage);
@@ -210,14 +213,23 @@ export class Eviction {
     graceSeconds: number | undefined,
     type: PressureType | undefined,
   ): Promise<void> {
-    const { deps } = this;
     if (this.#busy) return;
-    deps.log.warn({ uid, reason: message }, 'a pod is evicted');
+    const o: EvictOptions = { reason: 'Evicted', message, disrupts, graceSeconds, until: type };
+    this.deps.log.warn({ uid, reason: message }, 'a pod is evicted');
     this.#busy = true;
+    const ending = this.#end(uid, o);
+    if (graceSeconds !== undefined) return ending;
+    this.#patient = { uid, o };
+    ending.catch((e) => this.deps.log.warn({ uid, error: describeError(e) }, 'the node could not be looked at after an eviction'));
+  }
+
+  async #end(uid: PodUid, o: EvictOptions): Promise<void> {
+    const { deps } = this;
+    const type = o.until;
     let stuck = false;
     try {
       if (type === 'MemoryPressure') await deps.brake?.(uid);
-      await deps.evict(uid, { reason: 'Evicted', message, disrupts, graceSeconds, until: type });
+      await deps.evict(uid, o);
       if (type === 'DiskPressure' || type === undefined) await deps.removeContent(uid);
     } catch (e) {
       // its worker goes on
@@ -225,11 +237,24 @@ export class Eviction {
       deps.log.warn({ uid, error: describeError(e) }, 'an evicted pod has not ended yet');
     } finally {
       this.#busy = false;
+      this.#patient = undefined;
     }
     if (type !== undefined) this.#holds[stuck ? 'stuck' : 'evicted'](type);
     // measured at once, and again when the hold is over
     const { observations } = type === 'DiskPressure' ? await this.#observer.lookAtDisk() : this.#observer.lookAtMemory();
     this.#judge(observations);
+  }
+
+  /** A hard threshold is met: who was let end by its own grace ends now. */
+  async #hurry(): Promise<void> {
+    const { log, evict } = this.deps;
+    const patient = this.#patient;
+    if (patient === undefined) return;
+    this.#patient = undefined;
+    log.warn({ uid: patient.uid }, 'a pod that is evicted gets no more time');
+    await evict(patient.uid, { ...patient.o, graceSeconds: immediateSeconds }).catch((e) => {
+      log.warn({ uid: patient.uid, error: describeError(e) }, 'an evicted pod has not ended yet');
+    });
   }
 
   async #usage(name: EvictionThreshold['signal'], signal: AbortSignal): Promise<UsageNow> {

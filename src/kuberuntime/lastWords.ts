@@ -13,6 +13,7 @@ import { isMissing } from '../world/errno.ts';
 import { describeError } from '../world/log.ts';
 import { listLogs } from './logFiles.ts';
 import { newestPart } from './logPlan.ts';
+import { memoryHint } from './memoryHint.ts';
 import { mayBePageSize, pageSizeHint } from './pageSize.ts';
 
 const messageBytes = 4096;
@@ -25,10 +26,13 @@ const newline = 0x0a;
 /** The message of an exited container; '' when it left none. `pageBytes`: of the kernel's memory pages, where they are known. */
 export async function lastWords(status: ContainerStatus, pageBytes?: number): Promise<string> {
   const words = await ownWords(status);
-  if (!mayBePageSize(pageBytes, status.exitCode) || status.logPath === '') return words;
-  const log = await logEnd(status.logPath).catch(() => ''); // no log, no hint
-  const hint = pageSizeHint(log, pageBytes);
+  const hint = (await memoryHint(status)) ?? (await ofPageSize(status, pageBytes));
   return hint === undefined ? words : [words.trimEnd(), hint].filter((text) => text !== '').join('\n');
+}
+
+async function ofPageSize({ logPath, exitCode }: ContainerStatus, pageBytes: number | undefined): Promise<string | undefined> {
+  if (!mayBePageSize(pageBytes, exitCode) || logPath === '') return undefined;
+  return pageSizeHint(await logEnd(logPath).catch(() => ''), pageBytes); // no log, no hint
 }
 
 async function ownWords(status: ContainerStatus): Promise<string> {

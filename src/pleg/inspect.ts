@@ -26,7 +26,7 @@ export const isOomUntold = (c: ContainerStatus, ended: Pick<EndedView, 'oomKille
 async function withLastWords(status: ContainerStatus, ended: EndedView): Promise<ContainerStatus> {
   if (status.state !== 'exited') return status;
   const reason = isOomUntold(status, ended) ? oomReason : status.reason;
-  const words = await ended.lastWords(status);
+  const words = await ended.lastWords({ ...status, reason });
   const message = [status.message, words].filter((text) => text !== '').join(': ');
   return { ...status, reason, message };
 }

@@ -4,7 +4,7 @@
  * Mirrors kubelet v1.32 pod_workers.go killPodNow (facts 3.10).
  */
 import type { DesiredPod } from '../api/desired.ts';
-import { type Eviction, evictedStatus } from '../api/evicted.ts';
+import { type Eviction, evictedStatus, wasEvicted } from '../api/evicted.ts';
 import type { PodUid } from '../api/objects.ts';
 import type { PodStatus } from '../api/status.ts';
 import { type Clock, toRfc3339 } from '../world/clock.ts';
@@ -32,12 +32,14 @@ export async function evictPod(deps: EvictDeps, uid: PodUid, o: Eviction & { rea
   if (desired === undefined || state === undefined || state === 'finished' || state === 'terminated') return;
   const own = desired.pod.spec.terminationGracePeriodSeconds ?? 30;
   const grace = o.graceSeconds ?? own;
-  // what is ending already, for another reason, is only waited for
+  // what is ending already, for another reason, is only waited for; what was ended more patiently ends sooner now
   if (state !== 'terminating') {
     // first the worker, so that no step takes the new status for the pod's own end; both in one turn of the loop
     deps.workers.updatePod({ type: 'kill', pod: desired, evict: true, killGraceSeconds: grace, reason: o.message });
     deps.setStatus(desired, evictedStatus(deps.status(uid), o, toRfc3339(deps.clock.now())));
     deps.event(desired, 'Warning', o.reason, o.message);
+  } else if (o.graceSeconds !== undefined && wasEvicted(deps.status(uid))) {
+    deps.workers.updatePod({ type: 'kill', pod: desired, evict: true, killGraceSeconds: o.graceSeconds, reason: o.message });
   }
 
   const over = new AbortController();

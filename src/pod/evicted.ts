@@ -25,6 +25,8 @@ export interface EvictedPodsDeps {
 
 export class EvictedPods {
   #toClear = new Set<PodUid>();
+  /** Ends of Never pods that could not be stored: a full card is often why they were ended. */
+  #unrecorded = new Map<PodUid, PodStatus>();
 
   constructor(private readonly deps: EvictedPodsDeps) {}
 
@@ -43,15 +45,25 @@ export class EvictedPods {
     void this.#clear(uid); // it never rejects
     const desired = deps.desired(uid);
     const status = deps.status(uid);
-    if (desired === undefined) return;
+    // it came to its own end in the last moment, and that is on the card
+    if (desired === undefined || deps.completions().has(desired)) return;
     if (desired.pod.spec.restartPolicy !== 'Never' || status === undefined || !hasBegun(status)) {
       deps.comesBack(desired);
       return;
     }
-    deps
+    this.#record(desired, status);
+  }
+
+  #record(desired: DesiredPod, status: PodStatus): void {
+    const { uid } = desired;
+    this.#unrecorded.delete(uid);
+    this.deps
       .completions()
       .record(desired, 'Failed', exitCodes(status), status)
-      .catch((e) => deps.event(desired, 'Warning', 'StoreFailed', `the end of the pod cannot be stored: ${describeError(e)}`));
+      .catch((e) => {
+        this.#unrecorded.set(uid, status);
+        this.deps.event(desired, 'Warning', 'StoreFailed', `the end of the pod cannot be stored: ${describeError(e)}`);
+      });
   }
 
   /** What it left on the disk goes, as soon as its last words are told. Never rejects. */
@@ -60,8 +72,13 @@ export class EvictedPods {
     await this.#clear(uid);
   }
 
-  /** Forgets those that nobody knows any more. */
+  /** Forgets those that nobody knows any more, and tries again to store what could not be stored. */
   retain(): void {
+    for (const [uid, status] of this.#unrecorded) {
+      const desired = this.deps.desired(uid);
+      if (desired === undefined) this.#unrecorded.delete(uid);
+      else this.#record(desired, status);
+    }
     for (const uid of this.#toClear) if (this.deps.workers().state(uid) === undefined) this.#toClear.delete(uid);
   }
 

@@ -55,6 +55,8 @@ export class EventRecorder {
   #filledAt: Monotonic | undefined;
   #dropped = 0;
   #keeper: Keeper;
+  /** Before that nothing is stored: what an earlier agent said would be written over. */
+  #loaded = false;
   #due: Deadlines<string | typeof refill>;
 
   constructor(private readonly deps: EventRecorderDeps) {
@@ -65,6 +67,13 @@ export class EventRecorder {
   /** The ring of the agent's last run in this boot; what it had told is not told again, repeats are still merged. */
   async load(): Promise<void> {
     const stored = (await this.#keeper.load(storeKey)).get(storeKey);
+    this.#loaded = true;
+    const early = this.#ring.length > 0;
+    this.#takeOver(stored);
+    if (early) this.#keep();
+  }
+
+  #takeOver(stored: unknown): void {
     if (!Array.isArray(stored)) return;
     const before = (stored as Entry[]).filter((e) => typeof e?.key === 'string' && typeof e.event?.reason === 'string');
     this.#ring = [...before, ...this.#ring].slice(-ringSize);
@@ -220,7 +229,7 @@ export class EventRecorder {
   }
 
   #keep(): void {
-    void this.#keeper.put(storeKey, this.#ring); // never rejects
+    if (this.#loaded) void this.#keeper.put(storeKey, this.#ring); // never rejects
   }
 }
 

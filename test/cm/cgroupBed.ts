@@ -13,6 +13,7 @@ import { ContainerManager, type ContainerManagerSettings } from '../../src/cm/ma
 import { hugepageLimits } from '../../src/kuberuntime/hugepages.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
+import { FakeClock } from '../fakes/fakeClock.ts';
 import { desiredPod } from '../pod/desiredPod.ts';
 
 const made: string[] = [];
@@ -42,6 +43,7 @@ export interface BedOptions {
 }
 
 export interface Bed {
+  readonly clock: FakeClock;
   readonly root: string;
   readonly fs: FakeCgroupfs;
   readonly manager: ContainerManager;
@@ -63,6 +65,7 @@ export function bed(o: BedOptions = {}): Bed {
   const root = o.on?.root ?? join(temporaryFolder(), 'cgroup');
   const fs = o.on?.fs ?? new FakeCgroupfs(root, o.controllers === undefined ? {} : { controllers: o.controllers });
   const store = o.store ?? o.on?.store ?? new MemoryStore();
+  const clock = new FakeClock();
   const events: string[] = [];
   const nodeEvents: string[] = [];
   const asked: string[] = [];
@@ -81,6 +84,7 @@ export function bed(o: BedOptions = {}): Bed {
   const makeDriver = (kind: CgroupDriver): Driver =>
     kind === 'systemd' ? new SystemdDriver({ root, fs, sleep, run }) : new CgroupfsDriver({ root, fs, sleep });
   const manager = new ContainerManager({
+    clock,
     log: silentLog,
     store,
     settings: {
@@ -104,7 +108,7 @@ export function bed(o: BedOptions = {}): Bed {
     },
   });
   const bedOf: Bed = {
-    ...{ root, fs, manager, store, events, nodeEvents, asked },
+    ...{ clock, root, fs, manager, store, events, nodeEvents, asked },
     active: [],
     kind: o.driver ?? 'cgroupfs',
     conditionsChanged: 0,

@@ -310,3 +310,14 @@ test('a pod that is about to be ended gets no more memory than it has', async ()
   await b.manager.removePod(desired.uid);
   await b.manager.brake(desired.uid);
 });
+
+test('a pod whose cgroup can never be removed, since the file system became read-only, is over all the same', async () => {
+  const b = bed();
+  await b.manager.load();
+  const gone = web({ memory: '64Mi' });
+  await b.manager.ensurePod(gone, fresh);
+  b.fs.fail.set(`rmdir ${pod}`, ['EROFS']);
+  await b.manager.removePod(gone.uid);
+  assert.equal(b.manager.makes(), false);
+  assert.equal(b.manager.nodeProblems()[0]?.reason, 'CgroupsNotWritable');
+});

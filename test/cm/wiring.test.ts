@@ -8,6 +8,7 @@ import { cgroupParent } from '../../src/api/resources.ts';
 import { CmSide, type CmWorld, sandboxParents } from '../../src/kubeletCm.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
+import { FakeClock } from '../fakes/fakeClock.ts';
 import { podWith, temporaryFolder } from './cgroupBed.ts';
 
 const reserved = { cpuMilli: 0, memoryBytes: 0, ephemeralBytes: 0, pids: 0 };
@@ -19,7 +20,7 @@ function side(facts: CmWorld['facts'], pods: readonly DesiredPod[] = []) {
   writeFileSync(join(dir, 'cgroup/memory/kubepods/burstable/pod0000-web/memory.usage_in_bytes'), '4096\n');
   const told: string[] = [];
   const cm = new CmSide(
-    { log: silentLog, runStore: new MemoryStore(), conditionsChanged: () => told.push('conditions'), hugepageSizes: ['2MB'] },
+    { clock: new FakeClock(), log: silentLog, runStore: new MemoryStore(), conditionsChanged: () => told.push('conditions'), hugepageSizes: ['2MB'] },
     {
       roots: { cgroups: join(dir, 'cgroup'), proc: join(dir, 'proc'), boot: join(dir, 'boot') },
       facts,

@@ -161,7 +161,9 @@ test('from 95 % down to 80 %: used, pinned and sandbox images survive, the other
 
 test('F3: a full disk takes no image that a pod names: removed and added again, the pod starts; prune and the lists say what is', async () => {
   const small = await smallBed('apple', 'berry', 'named', 'crashing');
-  const agent = await startAgent(small.bed, { config: { imageMinimumGCAge: '3s' }, started: false });
+  // a pod would not be let in while the disk is short: this is about images alone
+  const evictionHard = { 'imagefs.available': '0%', 'imagefs.inodesFree': '0%', 'nodefs.available': '0%' };
+  const agent = await startAgent(small.bed, { config: { imageMinimumGCAge: '3s', evictionHard }, started: false });
   const phase = async (name: string) => (await podsOf(agent)).find((p) => p.metadata.name === name)?.status.phase;
   const named = manifest(pod('named', { containers: [container('main', undefined, { image: 'localhost/named:1' })] }));
   try {

@@ -366,3 +366,24 @@ test('a calm node is looked at every ten seconds, and its pods’ folders never'
   assert.equal(n.walks, 0);
   await stop();
 });
+
+test('a hard threshold does not wait for a pod that a soft one lets end by its own long grace', async () => {
+  const soft: EvictionThreshold = { signal: 'memory.available', kind: 'soft', amount: { value: 200 * MiB }, graceMs: 10_000 };
+  const n = node([...defaultEvictionHard(), soft]);
+  n.endsInMs = 3_600_000;
+  n.add('patient', { memory: 320 * MiB });
+  const leak = n.add('leak', { memory: 290 * MiB });
+  const stop = new AbortController();
+  void n.make().run(stop.signal);
+  await n.clock.advance(40_000);
+  assert.deepEqual(n.names(), ['leak']);
+  leak.memory = 760 * MiB;
+  await n.clock.advance(20_000);
+  assert.deepEqual(
+    n.evicted.map((o) => o.graceSeconds),
+    [undefined, 1],
+    'the one that is going goes at once',
+  );
+  stop.abort();
+  await n.clock.advance(4_000_000);
+});

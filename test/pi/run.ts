@@ -1,6 +1,7 @@
 /**
  * `npm run test:pi`: makes or finds the emulated Pi, boots it, installs the package in it with apt, lets the guest tell its stories, and reports
- * them. `--only WORD…`: suites with the word in their name. `--keep`: the disk's layers stay; `--on FILE`: begins on such a layer.
+ * them. `--only WORD…`: suites with the word in their name. `--keep`: the disk's layers stay; `--on FILE`: begins on such a layer, with the
+ * program that is built now in place of the one that is installed there.
  */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -61,10 +62,12 @@ async function fillShare(share: string, image: Image): Promise<void> {
     logLevel: 'warning',
   });
   await busyboxArchive(image, 'localhost/busybox:1', 1, join(share, 'busybox1.tar'));
+  await busyboxArchive(image, 'docker.io/library/unused:1', 2, join(share, 'unused.tar'));
   const recordings = join(top, 'test/conformance/kubelet-1.32');
   for (const name of readdirSync(recordings).filter((n) => n.startsWith('cgroup-v2-')))
     copyFileSync(join(recordings, name), join(share, name));
   copyFileSync(join(here, 'guest/run.sh'), join(share, 'run.sh'));
+  copyFileSync(join(top, 'bundle/podsched.cjs'), join(share, 'podsched.cjs'));
 }
 
 const diary = (share: string): string => join(share, 'diary');
@@ -103,11 +106,11 @@ function excuse(b: Booted, share: string): string {
 /** One boot of the plan; repeated once when the emulator failed, never for a check that failed. */
 async function runBoot(
   plan: BootPlan,
-  o: { image: Image; dir: string; share: string; under?: string },
+  o: { image: Image; dir: string; share: string; under?: string; renew: boolean },
 ): Promise<{ booted: Booted; found: Result[] }> {
   for (const again of [false, true]) {
     for (const name of ['diary', 'out.log', 'journal.log']) rmSync(join(o.share, name), { force: true });
-    writeFileSync(join(o.share, 'boot.json'), JSON.stringify({ suites: plan.suites, cut: plan.cut === true, patience }));
+    writeFileSync(join(o.share, 'boot.json'), JSON.stringify({ suites: plan.suites, cut: plan.cut === true, renew: o.renew, patience }));
     say(`boot ${plan.name}${again ? ', once more' : ''} (${plan.memoryMb} MB${plan.kernel === undefined ? '' : `, ${plan.kernel}`})`);
     const booted = await boot({
       ...plan,
@@ -153,7 +156,13 @@ try {
   await fillShare(share, image);
   let under = given.on;
   for (const b of plan) {
-    const { booted, found } = await runBoot(b, { image, dir, share, ...(under !== undefined && { under }) });
+    const { booted, found } = await runBoot(b, {
+      image,
+      dir,
+      share,
+      ...(under !== undefined && { under }),
+      renew: under !== undefined && under === given.on,
+    });
     all.push(...found);
     layers.push(booted.layer);
     for (const name of ['journal.log', 'out.log', 'diary'])

@@ -148,3 +148,19 @@ test('only the first wish of an instance can find it condemned', () => {
   const born = applyUpdate(undefined, { type: 'create', pod: web });
   assert.equal(applyUpdate(born?.record, { type: 'update', pod: web, condemned: true })?.record.state, 'sync');
 });
+
+test('a pod that was let end by its own long grace ends at once when the end is asked for again with less', async () => {
+  const { n, ended } = node();
+  n.runtime.onStart(() => ({ ignoresTerm: true }));
+  await n.run();
+  n.add(desiredPod('web', 'u1', { spec: { terminationGracePeriodSeconds: 3600 } }));
+  await n.clock.advance(200);
+  const patient = n.evict(web.uid, undefined);
+  await n.clock.advance(60_000);
+  assert.deepEqual(n.runtime.running().length, 1);
+  const hurried = n.evict(web.uid, 1);
+  await n.clock.advance(3_000);
+  await Promise.all([patient, hurried]);
+  assert.deepEqual([ended, n.runtime.running(), n.events.length], [['u1'], [], 1]);
+  await n.end();
+});

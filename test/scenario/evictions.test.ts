@@ -236,3 +236,23 @@ test('an edited pod is a new try at once; a removed one is gone', async () => {
   await p.world.advance(500);
   assert.equal(p.world.pod('other'), undefined);
 });
+
+test('an evicted Never pod whose end does not go onto the full card is recorded when there is room: no reboot runs it twice', async () => {
+  const p = await pi({ leak: never });
+  const { stateStore } = p.world;
+  const put = stateStore.put.bind(stateStore);
+  let full = true;
+  stateStore.put = async (key, value) => {
+    if (full && key.startsWith('completions/')) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    await put(key, value);
+  };
+  p.use('leak', 790);
+  await p.world.advance(15);
+  p.use('leak', 10);
+  assert.deepEqual([status(p, 'leak')?.reason, eventsOf(p, 'StoreFailed')], ['Evicted', ['leak']]);
+  full = false;
+  await p.world.advance(130);
+  await p.world.reboot();
+  await p.world.advance(60);
+  assert.equal(p.world.runtime.deeds.filter((d) => d === 'startContainer').length, 1);
+});

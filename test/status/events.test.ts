@@ -179,6 +179,7 @@ test('a file without an object has its events too', () => {
 
 test('the ring is written at most once a second, on change only, and is there after an agent restart', async () => {
   const one = setUp();
+  await one.events.load();
   for (let i = 0; i < 50; i++) {
     one.events.event({ ...web, uid: `u${i}` }, 'Normal', 'Started', 'm');
     await one.clock.advance(100);
@@ -199,11 +200,34 @@ test('the ring is written at most once a second, on change only, and is there af
 
 test('flush writes without waiting for the second to pass', async () => {
   const { events, store } = setUp();
+  await events.load();
   events.event(web, 'Normal', 'A', '1');
   await events.flush();
   events.event(web, 'Normal', 'A', '2');
   await events.flush();
   assert.match(store.entries.get('events') ?? '', /"message":"2"/);
+});
+
+test('what is said before the ring of an earlier agent was read does not write over it, and is stored with it', async () => {
+  const one = setUp();
+  await one.events.load();
+  one.events.event(web, 'Normal', 'Early', 'of the first agent');
+  await one.events.flush();
+  const two = setUp({ clock: one.clock, store: one.store });
+  two.events.event(web, 'Warning', 'Late', 'before the ring is read');
+  await two.clock.advance(5_000);
+  await two.events.load();
+  await two.events.flush();
+  const three = setUp({ clock: one.clock, store: one.store });
+  await three.events.load();
+  for (const { events } of [two, three])
+    assert.deepEqual(
+      events
+        .list()
+        .map((e) => e.reason)
+        .sort(),
+      ['Early', 'Late'],
+    );
 });
 
 test('a long message is cut', () => {

@@ -63,6 +63,8 @@ export interface BootOrder {
   readonly suites: readonly string[];
   /** The machine is ended by a power cut, not by the guest. */
   readonly cut: boolean;
+  /** The installed program is replaced by the one in the shared folder. */
+  readonly renew: boolean;
   /** By how much everything may take longer: the emulator shares its processors with others. */
   readonly patience: number;
 }

@@ -1,6 +1,6 @@
 /** What runs in the emulated Pi: the suites that the host asked for in boot.json, in order. */
 import { runSuite, type Suite, tell } from './checks.ts';
-import { order, ran, sleep } from './machine.ts';
+import { order, ran, run, sleep } from './machine.ts';
 import { budgets } from './suiteBudgets.ts';
 import { cgroups, systemdDriver } from './suiteCgroups.ts';
 import { devices } from './suiteDevices.ts';
@@ -31,6 +31,10 @@ process.on('uncaughtException', (e) => {
   console.error(e);
   process.exit(1);
 });
+if (order.renew) {
+  await run('cp', '/mnt/host/podsched.cjs', '/usr/lib/podsched/podsched.cjs');
+  await run('systemctl', 'restart', 'podsched');
+}
 for (const name of order.suites) {
   const suite = suites.find((s) => s.name === name);
   if (suite !== undefined) await runSuite(suite);

@@ -24,7 +24,7 @@ export const disk: Suite = {
     });
     await sh('mkdir -p /srv/mark && rm -f /srv/mark/*');
     // an image that nobody uses and nobody pinned
-    await sh('ctr -n k8s.io images tag localhost/busybox:1 docker.io/library/unused:1');
+    await sh('ctr -n k8s.io images import /mnt/host/unused.tar');
     drop('idle', { containers: [container()] });
     drop('critical', { priorityClassName: 'system-node-critical', priority: 2000001000, containers: [container()] });
     const others = [await untilReady('idle'), await untilReady('critical')];
@@ -62,7 +62,7 @@ export const disk: Suite = {
         assert.equal(gone?.status.phase, 'Failed');
         assert.match(
           gone.status.message ?? '',
-          /^The node was low on resource: ephemeral-storage\. Threshold quantity: \S+, available: \S+\. Container main was using \S+, request is 0, /,
+          /^The node was low on resource: ephemeral-storage\. Threshold quantity: 200Mi, available: \S+\. /,
         );
         assert.deepEqual([idOf(await pod('idle')), idOf(await pod('critical'))], others.map(idOf));
       },
