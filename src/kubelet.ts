@@ -120,9 +120,8 @@ export class Kubelet {
     });
     this.#cache = this.ears.cache;
     this.pleg = this.ears.pleg;
-    const { pods } = this;
     const parts: UpdateParts = {
-      pods,
+      pods: this.pods,
       config: () => this.config,
       admission: () => this.admission,
       pleg: () => this.pleg,

@@ -103,7 +103,10 @@ export class CmSide {
       nodeEvent: parts.nodeEvent,
       ...(protection && { protect: (again: boolean) => protection.look(again) }),
     });
-    this.usage = new Usage({ root: roots.cgroups, proc: roots.proc, version: () => this.manager.facts().version, cgroupRoot: root });
+    this.usage = new Usage({
+      ...{ root: roots.cgroups, proc: roots.proc, cgroupRoot: root },
+      ...{ version: () => this.manager.facts().version, driver: () => this.manager.kind() },
+    });
   }
 
   load(): Promise<void> {

@@ -106,7 +106,11 @@ test('it goes after the volumes, and a cgroup that cannot go keeps the pod from 
   assert.deepEqual(gone.did, ['told', 'last words', 'torn down', 'removed']);
   const stuck = rig({ cgroups: { removePod: () => Promise.reject(new Error('busy')) } });
   await assert.rejects(stuck.sync.syncTerminatedPod(web, nothing), /busy/);
-  assert.deepEqual(stuck.told, ['Warning FailedKillPod error killing pod: its cgroup cannot be removed: busy'], 'its successor waits: why is told');
+  assert.deepEqual(
+    stuck.told,
+    ['Warning FailedKillPod error killing pod: its cgroup cannot be removed: busy'],
+    'its successor waits: why is told',
+  );
 });
 
 test('limits that cannot be lowered are told, and tried again', async () => {

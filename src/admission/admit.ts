@@ -62,7 +62,10 @@ export function admit(
 
 const rejected = 'Pod was rejected: ';
 
-/** What a told status says of admission: the refusal, as it was given, or that the pod was let in. undefined: nothing was told, or that it waits for room. */
+/**
+ * What a told status says of admission: the refusal, as it was given, or that the pod was let in. undefined: nothing was told, or that it waits
+ * for room.
+ */
 export function toldVerdict(
   status: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'conditions'> | undefined,
 ): 'admitted' | Refusal | undefined {

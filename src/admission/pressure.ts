@@ -1,5 +1,5 @@
 // pure
-/** Whether a pressure of the node keeps a pod out. Mirrors kubelet v1.32 eviction_manager.go Admit (facts 12.1), for pods that may be other than critical. */
+/** Whether a pressure of the node keeps a pod out. Mirrors kubelet v1.32 eviction_manager.go Admit (facts 12.1), also for pods that are not critical. */
 import { isCriticalPod } from '../api/priority.ts';
 import { qosClass } from '../api/resources.ts';
 import type { Pod, Toleration } from '../api/v1.ts';

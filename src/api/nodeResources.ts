@@ -9,7 +9,7 @@ import type { Problem } from './objects.ts';
 import { canonicalQuantity, parseQuantity, quantityMilliValue, quantityValue } from './quantity.ts';
 
 /** Resources that `systemReserved` and `kubeReserved` may name. */
-export const reservable = ['cpu', 'memory', 'ephemeral-storage', 'pid'] as const;
+const reservable = ['cpu', 'memory', 'ephemeral-storage', 'pid'] as const;
 
 /** 0: none, or not known. */
 export interface NodeAmounts {

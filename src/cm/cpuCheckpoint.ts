@@ -19,6 +19,7 @@ export interface CpuCheckpoint {
   readonly entries: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
+/** As it is stored: lists of CPUs in the kernel's format. */
 export const checkpointOf = ({ online, reserved }: CpuGround, entries: CpuEntries): CpuCheckpoint => ({
   policyName: 'static',
   online: cpuListText(online),

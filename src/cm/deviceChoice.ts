@@ -42,7 +42,7 @@ export interface Devices {
   readonly isThere: IsThere;
 }
 
-export const givenOf = (deviceClass: string, { paths, node, kind, major, minor, inode }: Member): Given => ({
+const givenOf = (deviceClass: string, { paths, node, kind, major, minor, inode }: Member): Given => ({
   ...{ deviceClass, paths, node, kind, major, minor, inode },
 });
 

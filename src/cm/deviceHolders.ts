@@ -6,6 +6,7 @@ import { type Holder, type IsThere, type Lost, readGiven } from './deviceChoice.
 
 export type DeviceRecord = Pick<ContainerStatus, 'id' | 'name' | 'state' | 'labels' | 'annotations'> & { readonly uid: PodUid };
 
+/** Under which one container of one instance is known here. */
 export const holderKey = (uid: string, container: string): string => `${uid}/${container}`;
 
 /**

@@ -50,6 +50,7 @@ export function waitingText(
   return `${count} of device class ${deviceClass} wanted: ${present} ${are} there${used} (${globsOf(deviceClass, classes)})`;
 }
 
+/** Why a class has no device, for a person: it is not configured, or nothing is at its paths. */
 export function absentText(deviceClass: string, classes: DeviceClasses): string {
   const globs = globsOf(deviceClass, classes);
   if (globs === '') return `the configuration has no device class ${deviceClass}`;

@@ -22,6 +22,7 @@ export interface Scan {
 /** More are not looked at: a glob over a folder that somebody fills must not stop the agent. */
 const mostMatches = 256;
 
+/** What the globs of one class find now. What cannot be read has nothing. */
 export function scanClass(files: DeviceFiles, globs: readonly string[]): Scan {
   const interest = new Map<string, RegExp[]>();
   const found = new Map<string, { readonly node: Node; readonly paths: Set<string> }>();

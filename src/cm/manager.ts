@@ -63,6 +63,7 @@ export class ContainerManager {
   /** The same for the whole boot. */
   #line: KernelLine | undefined;
   #drivers = new Map<CgroupDriver, Driver>();
+  #kind: CgroupDriver | undefined;
   #groups: PodGroups;
   #parents: Parents;
   #orphans: Orphans;
@@ -205,6 +206,11 @@ export class ContainerManager {
     return nodeProblems(this.#facts, this.#line);
   }
 
+  /** How the runtime makes cgroups, as it said last; undefined: it has not yet. */
+  kind(): CgroupDriver | undefined {
+    return this.#kind;
+  }
+
   /** Cgroups are made here. */
   makes(): boolean {
     return this.deps.settings.perQos && this.#facts.version === 'v2' && this.#facts.refused === undefined;
@@ -220,6 +226,7 @@ export class ContainerManager {
 
   async #driver(): Promise<Driver | undefined> {
     const kind = await this.deps.driver();
+    this.#kind = kind ?? this.#kind;
     return kind && this.#driverOf(kind);
   }
 

@@ -1,6 +1,7 @@
 /**
  * Cgroups of pods that nobody knows any more: those that were made here are ended and removed. One that somebody else made below the same parents
- * is removed only when it stays empty for a minute, and nothing in it is ever killed, also not what comes into it in the last moment. Runs beside everything else, one round at a time.
+ * is removed only when it stays empty for a minute, and nothing in it is ever killed, also not what comes into it in the last moment. Runs
+ * beside everything else, one round at a time.
  * Mirrors kubelet v1.32 kubelet_pods.go cleanupOrphanedPodCgroups (facts 11.6), which takes every cgroup of a pod's name for its own.
  */
 import type { Driver } from 'cgroup-ts';

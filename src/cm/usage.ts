@@ -1,13 +1,12 @@
 /**
- * What pods and the node use now, read from the kernel when somebody asks: memory, processor time, processes, and how long work had to wait for
- * them. Owns nothing but where a pod's cgroup was found last. A pod is measured where the runtime put its containers, on cgroup v1 too, so that
+ * What pods and the node use now, read from the kernel when somebody asks: memory, processor time, processes. Owns nothing but where a pod's
+ * cgroup was found last. A pod is measured where the runtime put its containers, on cgroup v1 too, so that
  * eviction and `top` need no cgroups of ours. Never writes, never polls.
  * Mirrors what cAdvisor counts for kubelet v1.32: the working set is what cannot be given back easily (facts 14.1).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Pressures, systemPressures } from 'cgroup-ts';
 import type { PodUid } from '../api/objects.ts';
 import { type CgroupDriver, cgroupPath } from '../api/resources.ts';
 import type { CgroupVersion } from './enforced.ts';
@@ -44,8 +43,6 @@ export interface NodeUse extends GroupUse {
   readonly maxPids?: number;
 }
 
-export type { Pressure, Pressures } from 'cgroup-ts';
-
 export interface UsageDeps {
   /** `/sys/fs/cgroup` */
   readonly root: string;
@@ -54,6 +51,8 @@ export interface UsageDeps {
   readonly version: () => CgroupVersion;
   /** `cgroupRoot`, in components. */
   readonly cgroupRoot: CgroupName;
+  /** Whose cgroups pods are in now; undefined, or left out: nobody knows yet. What the other left, or somebody else has there, is not measured. */
+  readonly driver?: () => CgroupDriver | undefined;
 }
 
 const drivers: readonly CgroupDriver[] = ['systemd', 'cgroupfs'];
@@ -105,7 +104,8 @@ export class Usage {
   podsWorkingSet(): number | undefined {
     const { root, version, cgroupRoot } = this.deps;
     if (version() !== 'v2') return undefined;
-    for (const driver of drivers) {
+    const known = this.deps.driver?.();
+    for (const driver of known === undefined ? drivers : [known]) {
       const dir = join(root, cgroupPath(driver, nodeGroup(cgroupRoot)));
       try {
         const current = Number(readFileSync(join(dir, 'memory.current'), 'utf8'));
@@ -113,11 +113,6 @@ export class Usage {
       } catch {} // the other driver's, or none
     }
     return undefined;
-  }
-
-  /** Shares of the time in which the node's work waited; kernels without PSI say nothing. Never rejects. */
-  async pressure(): Promise<Pressures> {
-    return systemPressures(this.deps.proc).catch(() => ({}));
   }
 
   /** Other pods than these are gone. */

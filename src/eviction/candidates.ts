@@ -57,6 +57,7 @@ const requested = (pod: DesiredPod, signal: EvictionSignal): number => {
   return resource === 'memory' || resource === 'ephemeral-storage' ? podRequest(pod.pod, resource) : 0;
 };
 
+/** Every pod with what it uses and asked for of what `signal` is short of; in no order. */
 export function candidatesFor(signal: EvictionSignal, pods: readonly DesiredPod[], now: UsageNow): readonly Candidate[] {
   return pods.map((pod) => {
     const usage = usageOf(pod.uid, signal, now, now.disk);

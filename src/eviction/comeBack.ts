@@ -4,13 +4,14 @@
  * A pod that is evicted again soon after it came back waits longer each time, since it would only be evicted again: 10 s, doubled up to 30
  * minutes. They come one after another, for all at once would be the next pressure. Never decides who is evicted, and starts nothing itself.
  */
+
 import type { DesiredPod } from '../api/desired.ts';
 import type { KeyText, PodUid } from '../api/objects.ts';
+import type { PressureType } from '../api/pressures.ts';
 import { Deadlines } from '../async/deadlines.ts';
 import { after, type Clock, type Monotonic } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
-import type { PressureType } from './words.ts';
 
 export interface ComeBackDeps {
   readonly clock: Clock;

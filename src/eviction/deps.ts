@@ -4,10 +4,11 @@ import type { DesiredPod } from '../api/desired.ts';
 import type { Eviction } from '../api/evicted.ts';
 import type { EvictionThreshold } from '../api/evictionThresholds.ts';
 import type { PodUid } from '../api/objects.ts';
+import type { PressureType } from '../api/pressures.ts';
 import type { Clock } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
-import type { FilesystemReading, MemoryReading, PodDiskUsage, PodUsage, PressureType, ProcessReading } from './words.ts';
+import type { FilesystemReading, MemoryReading, PodDiskUsage, PodUsage, ProcessReading } from './words.ts';
 
 /** Readings of the node; undefined: it cannot be told now. None rejects. */
 export interface NodeReadings {

@@ -2,9 +2,10 @@
  * When the next eviction for a pressure may be: the node needs a moment to show what the last one brought, and where nobody could give anything
  * back it is no use to measure everybody again at each look. Owns these moments, in memory.
  */
+import type { PressureType } from '../api/pressures.ts';
 import { after, type Clock, type Monotonic } from '../world/clock.ts';
 import type { ActiveThreshold } from './pressure.ts';
-import { type PressureType, pressureOf } from './words.ts';
+import { pressureOf } from './words.ts';
 
 /** After an eviction. PSI looks back 10 s; a file system gives back late. */
 const shownMs: Readonly<Record<PressureType, number>> = { MemoryPressure: 12_000, DiskPressure: 30_000, PIDPressure: 12_000 };

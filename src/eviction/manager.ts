@@ -11,6 +11,7 @@
  */
 import type { EvictionThreshold } from '../api/evictionThresholds.ts';
 import type { PodUid } from '../api/objects.ts';
+import { conditionWords, type PressureType, pressureTypes } from '../api/pressures.ts';
 import { isAbort } from '../async/abort.ts';
 import { after, type Monotonic } from '../world/clock.ts';
 import { describeError } from '../world/log.ts';
@@ -19,21 +20,12 @@ import type { EvictionDeps, EvictOptions } from './deps.ts';
 import { Holds } from './holds.ts';
 import { brokenLimit, hasLocalLimit } from './localLimits.ts';
 import { longestLookMs, shortestLookMs } from './memory.ts';
-import { binaryText, conditionWords, lowResourceMessage, reclaimMessage } from './messages.ts';
+import { binaryText, lowResourceMessage, reclaimMessage } from './messages.ts';
 import { Observer } from './observer.ts';
 import { type ActiveThreshold, noPressure, type PressureState, type PressureStep, pressureStep } from './pressure.ts';
 import { pickPod } from './ranking.ts';
 import { Reclaimer } from './reclaim.ts';
-import {
-  isDiskSignal,
-  type Observations,
-  type PodDiskUsage,
-  type PressureCondition,
-  type PressureType,
-  pressureOf,
-  pressureTypes,
-  resourceOf,
-} from './words.ts';
+import { isDiskSignal, type Observations, type PodDiskUsage, type PressureCondition, pressureOf, resourceOf } from './words.ts';
 
 const storeKey = 'eviction';
 /** kubelet v1.32: an eviction of a hard threshold, or for a limit of the pod's own, does not wait. */

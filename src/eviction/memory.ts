@@ -23,6 +23,7 @@ const longestPaceMs = 6_000;
 /** A leak is taken for no faster than this as long as it was not seen: bytes per ms, 50 MB/s. */
 const unseenPace = 50_000;
 
+/** Between two looks at the node, at least and at most. */
 export const shortestLookMs = 1_000;
 export const longestLookMs = 10_000;
 

@@ -1,7 +1,5 @@
 // pure
 /** What evictions say, in the kubelet's words (v1.32 eviction/helpers.go and eviction_manager.go; facts 14.5, 14.6), the space at the end included. */
-import type { PressureType } from './words.ts';
-
 const suffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'] as const;
 
 /** An amount with the largest binary suffix that keeps it whole: `104857600` → `100Mi`. */
@@ -45,27 +43,10 @@ export function lowResourceMessage({ resource, threshold, available, urgent = ''
 /** The event about the node. */
 export const reclaimMessage = (resource: string): string => `Attempting to reclaim ${resource}`;
 
+/** Of pods that broke a limit of their own on local storage; `limit` as a text. */
 export const volumeLimitMessage = (volume: string, limit: string): string =>
   `Usage of EmptyDir volume "${volume}" exceeds the limit "${limit}". `;
 export const podLimitMessage = (limit: string): string =>
   `Pod ephemeral local storage usage exceeds the total limit of containers ${limit}. `;
 export const containerLimitMessage = (container: string, limit: string): string =>
   `Container ${container} exceeded its local ephemeral storage limit "${limit}". `;
-
-/** Reason and message of the node's condition (facts 17.2). */
-export function conditionWords(type: PressureType, pressed: boolean): { readonly reason: string; readonly message: string } {
-  switch (type) {
-    case 'MemoryPressure':
-      return pressed
-        ? { reason: 'KubeletHasInsufficientMemory', message: 'kubelet has insufficient memory available' }
-        : { reason: 'KubeletHasSufficientMemory', message: 'kubelet has sufficient memory available' };
-    case 'DiskPressure':
-      return pressed
-        ? { reason: 'KubeletHasDiskPressure', message: 'kubelet has disk pressure' }
-        : { reason: 'KubeletHasNoDiskPressure', message: 'kubelet has no disk pressure' };
-    case 'PIDPressure':
-      return pressed
-        ? { reason: 'KubeletHasInsufficientPID', message: 'kubelet has insufficient PID available' }
-        : { reason: 'KubeletHasSufficientPID', message: 'kubelet has sufficient PID available' };
-  }
-}

@@ -5,8 +5,9 @@
  * one acts after its grace, and a pressure is reported until it was not seen for the transition period. All times are monotonic.
  */
 import { amountOf, type EvictionSignal, type EvictionThreshold } from '../api/evictionThresholds.ts';
+import { type PressureType, pressureTypes } from '../api/pressures.ts';
 import type { Monotonic } from '../world/clock.ts';
-import { type Observation, type Observations, type PressureType, pressureOf, pressureTypes } from './words.ts';
+import { type Observation, type Observations, pressureOf } from './words.ts';
 
 /** Plain, for runDir: an agent that is started anew goes on where the last one was. */
 export interface PressureState {

@@ -1,9 +1,7 @@
 // pure
 /** The words of eviction: what was read of the node, what pods use, which pressures there are. */
 import type { EvictionSignal } from '../api/evictionThresholds.ts';
-
-export type PressureType = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure';
-export const pressureTypes: readonly PressureType[] = ['MemoryPressure', 'DiskPressure', 'PIDPressure'];
+import type { PressureType } from '../api/pressures.ts';
 
 /** As under the node's conditions, which always lists the three. */
 export interface PressureCondition {
@@ -77,6 +75,7 @@ export interface PodDiskUsage {
   readonly layers: ReadonlyMap<string, DiskAmount>;
 }
 
+/** The pressure that a signal is a part of. */
 export const pressureOf = (signal: EvictionSignal): PressureType => {
   switch (signal) {
     case 'memory.available':

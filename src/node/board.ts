@@ -34,6 +34,7 @@ export interface Board {
   readonly resetReasons: readonly string[];
 }
 
+/** Looks once where this board has its sensors and what it says of itself. Never rejects: what is not found is absent. */
 export async function findBoard(roots: BoardRoots): Promise<Board> {
   const { proc, sys } = roots;
   const [{ serial }, model, osImage, systemUUID, temperature, throttled, underVoltage, cards, reset] = await Promise.all([

@@ -41,6 +41,7 @@ export const boardConditionTypes: ReadonlySet<string> = new Set([
   'ClockUnsynced',
 ]);
 
+/** Only what is wrong now; all is well: none. */
 export function boardConditions({ power, overheated, cards, readOnly, clockSynced }: BoardFacts): BoardCondition[] {
   const bad = (type: string, message: string): BoardCondition => ({ type, status: 'True', reason: type, message });
   const slowed = wordsOf(power.held & ~underVoltageBit);

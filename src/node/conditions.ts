@@ -3,6 +3,8 @@
  * The conditions of a v1 Node: those of every kubelet (facts 17.2, in its order, reasons and words) and our own. Ours are there only while
  * something is not as it should be. The time of a condition is when its status last changed, whatever else of it did.
  */
+import { conditionWords, pressureTypes } from '../api/pressures.ts';
+
 export interface JudgedCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -23,16 +25,7 @@ export interface Readiness {
 }
 
 /** What a node without pressure tells. */
-const noPressure: readonly JudgedCondition[] = [
-  {
-    type: 'MemoryPressure',
-    status: 'False',
-    reason: 'KubeletHasSufficientMemory',
-    message: 'kubelet has sufficient memory available',
-  },
-  { type: 'DiskPressure', status: 'False', reason: 'KubeletHasNoDiskPressure', message: 'kubelet has no disk pressure' },
-  { type: 'PIDPressure', status: 'False', reason: 'KubeletHasSufficientPID', message: 'kubelet has sufficient PID available' },
-];
+const noPressure: readonly JudgedCondition[] = pressureTypes.map((type) => ({ type, status: 'False', ...conditionWords(type, false) }));
 
 /** What every kubelet tells. Of what is not known yet nothing is said: what was told last stands. `pressures`: those that somebody judged. */
 export function kubeletConditions({ problems, network }: Readiness, pressures: readonly JudgedCondition[]): JudgedCondition[] {

@@ -21,6 +21,7 @@ export interface Hardware {
 
 const permanentAddress = '0';
 
+/** What tells this board from others. Never rejects: what is not found is absent. */
 export async function readHardware(roots: HardwareRoots): Promise<Hardware> {
   return {
     serial: await readSerial(join(roots.proc, 'device-tree/serial-number')),

@@ -34,7 +34,7 @@ export function powerText(now: number, sinceBoot: number): string {
 }
 
 /** Why the power chip of a Pi 5 reset the board the last time: `power_reset` of the device tree, a bit field. */
-export const resetWords = ['over-voltage', 'under-voltage', 'over-temperature', 'enable signal', 'watchdog'] as const;
+const resetWords = ['over-voltage', 'under-voltage', 'over-temperature', 'enable signal', 'watchdog'] as const;
 
 /** The words of `power_reset` (32 bits, big-endian), in order; empty: an ordinary start, or none of them. */
 export function resetReasons(bytes: Uint8Array): readonly string[] {

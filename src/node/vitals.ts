@@ -22,6 +22,7 @@ const [coldest, hottest] = [-40, 150];
 /** A node that has just started has not asked a time server yet: that is no news. */
 const patienceSeconds = 120;
 
+/** `paths`: must be writable. Never rejects: a sensor that does not answer is absent. */
 export async function readVitals(
   { proc, run }: Pick<BoardRoots, 'proc' | 'run'>,
   { temperature }: Pick<Board, 'temperature'>,
@@ -71,6 +72,7 @@ export interface Usage {
   readonly disk: { readonly totalBytes: number; readonly availableBytes: number } | undefined;
 }
 
+/** `diskPath`: on the file system to be told of. Never rejects. */
 export async function readUsage({ proc }: Pick<BoardRoots, 'proc'>, diskPath: string): Promise<Usage> {
   const [uptimeSeconds, load, meminfo, swaps, disk] = await Promise.all([
     readUptime(proc),

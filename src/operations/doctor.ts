@@ -49,7 +49,7 @@ export interface DoctorDeps {
 }
 
 /** One look at the machine. */
-export type Check = (deps: DoctorDeps, seen: Seen) => Promise<Finding>;
+type Check = (deps: DoctorDeps, seen: Seen) => Promise<Finding>;
 
 /** What several checks look at, read once. */
 interface Seen {
@@ -148,7 +148,6 @@ const cni: Check = async ({ machine, readConfigFile, configFile, runtime }) => {
   });
 };
 
-/** In the order in which they are told. */
 /** For whoever reads a report: nothing of it is judged. */
 const hardware: Check = async ({ parts }) => {
   const { system, processor, disks } = await parts();
@@ -158,6 +157,7 @@ const hardware: Check = async ({ parts }) => {
   return ok('hardware', [system, processor, ...named].filter(Boolean).join('; ') || 'the machine does not say what it is');
 };
 
+/** In the order in which they are told. */
 const checks: Readonly<Record<string, Check>> = {
   hardware,
   node,

@@ -1,7 +1,7 @@
 // pure
 /**
- * Will containerd give pods a network? It takes the first file of its folder (a broken one stands in the way of all others), and the programs that the file names from its own list of
- * folders; each distribution has another list, which is what goes wrong most. Mirrors containerd's go-cni as of 1.6 to 2.1.
+ * Will containerd give pods a network? It takes the first file of its folder (a broken one stands in the way of all others), and the programs
+ * that the file names from its own list of folders; each distribution has another list, which is what goes wrong most. Mirrors containerd's go-cni as of 1.6 to 2.1.
  */
 import { advice, type Finding, ok, wrong } from './doctorFinding.ts';
 import { tomlPlaces } from './tomlPlaces.ts';
@@ -98,6 +98,7 @@ const name = 'cni';
 const install = 'apt-get install containernetworking-plugins';
 const restart = 'systemctl restart containerd (pods keep running)';
 
+/** The first thing that keeps pods from a network, or that nothing does. */
 export function cniFinding(seen: CniSeen): Finding {
   const { settings, files, network } = seen;
   const { confDir } = settings;

@@ -54,6 +54,7 @@ const kinds: ReadonlyMap<number, DiskSeen['kind']> = new Map([
 const mostConfBytes = 1 << 20;
 const mostConfs = 100;
 
+/** Reads this machine, by the roots that are handed in, each fact when it is asked for. */
 export function systemMachineFacts(deps: MachineFactsDeps): MachineFacts {
   const { roots, folders } = deps;
   return {

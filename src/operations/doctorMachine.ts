@@ -63,6 +63,7 @@ const evictionPercent = 10;
 const imagesPercent = 15;
 const inodesPercent = 5;
 
+/** All disks in one sentence; the worst of them decides. */
 export function diskFinding(disks: readonly DiskSeen[]): Finding {
   const name = 'disk';
   if (disks.length === 0) return advice(name, 'no disk could be asked how full it is', 'df, dmesg');

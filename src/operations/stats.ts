@@ -72,6 +72,7 @@ interface PodsReading {
   readonly cgroups: ReadonlyMap<string, GroupReading<GroupUse>>;
 }
 
+/** The three questions over shared pairs of looks: `top` and `/stats/summary` at the same time measure once. */
 export function statsView(deps: StatsDeps): StatsView {
   const { clock } = deps;
   const nodes = new StatsWindow({ clock, read: async () => stamped(clock, await deps.nodeUsage()), covers: () => true });

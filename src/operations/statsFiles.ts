@@ -9,6 +9,7 @@ import { readVitals } from '../node/vitals.ts';
 import type { StatsDeps } from './stats.ts';
 import type { FilesUsage, FsSpace } from './statsSummary.ts';
 
+/** The readers of this machine. The board is looked for when its temperature is first asked for. */
 export function systemStats(o: {
   readonly roots: BoardRoots;
   readonly podLogsDir: string;

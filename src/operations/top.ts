@@ -92,6 +92,7 @@ export interface NodeUsageFacts extends Pick<SummaryFacts, 'nodeName' | 'at' | '
   readonly temperatureCelsius?: number;
 }
 
+/** Memory is the working set; processor time over the window, absent where there were no two looks. */
 export function nodeUsage(f: NodeUsageFacts): NodeUsage {
   const { memory, swapTotalBytes, swapFreeBytes } = f.node.use;
   return {

@@ -42,28 +42,30 @@ export class EvictedPods {
   /** For the workers: such an instance is over. */
   ended(uid: PodUid): void {
     const { deps } = this;
-    void this.#clear(uid); // it never rejects
     const desired = deps.desired(uid);
     const status = deps.status(uid);
-    // it came to its own end in the last moment, and that is on the card
-    if (desired === undefined || deps.completions().has(desired)) return;
-    if (desired.pod.spec.restartPolicy !== 'Never' || status === undefined || !hasBegun(status)) {
-      deps.comesBack(desired);
+    // it may have come to its own end in the last moment, and that is on the card
+    const goesOn = desired !== undefined && !deps.completions().has(desired);
+    if (goesOn && desired.pod.spec.restartPolicy === 'Never' && status !== undefined && hasBegun(status)) {
+      void this.#record(desired, status); // neither rejects
       return;
     }
-    this.#record(desired, status);
+    void this.#clear(uid);
+    if (goesOn) deps.comesBack(desired);
   }
 
-  #record(desired: DesiredPod, status: PodStatus): void {
+  /** Then what it left may go: where it cannot be stored, that may be the very room it wants. Never rejects. */
+  async #record(desired: DesiredPod, status: PodStatus): Promise<void> {
+    const { deps } = this;
     const { uid } = desired;
     this.#unrecorded.delete(uid);
-    this.deps
-      .completions()
-      .record(desired, 'Failed', exitCodes(status), status)
-      .catch((e) => {
-        this.#unrecorded.set(uid, status);
-        this.deps.event(desired, 'Warning', 'StoreFailed', `the end of the pod cannot be stored: ${describeError(e)}`);
-      });
+    try {
+      await deps.completions().record(desired, 'Failed', exitCodes(status), status);
+    } catch (e) {
+      this.#unrecorded.set(uid, status);
+      deps.event(desired, 'Warning', 'StoreFailed', `the end of the pod cannot be stored: ${describeError(e)}`);
+    }
+    await this.#clear(uid);
   }
 
   /** What it left on the disk goes, as soon as its last words are told. Never rejects. */
@@ -77,7 +79,7 @@ export class EvictedPods {
     for (const [uid, status] of this.#unrecorded) {
       const desired = this.deps.desired(uid);
       if (desired === undefined) this.#unrecorded.delete(uid);
-      else this.#record(desired, status);
+      else void this.#record(desired, status); // it never rejects
     }
     for (const uid of this.#toClear) if (this.deps.workers().state(uid) === undefined) this.#toClear.delete(uid);
   }

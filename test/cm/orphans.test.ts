@@ -97,7 +97,13 @@ for (const driver of ['cgroupfs', 'systemd'] as const) {
     };
     await round(b);
     assert.deepEqual(b.fs.procs(path), [4711]);
-    assert.deepEqual(b.fs.calls.filter((c) => c.includes('cgroup.kill')), []);
-    assert.deepEqual(b.asked.filter((a) => a === `StopUnit ${dir}`), []);
+    assert.deepEqual(
+      b.fs.calls.filter((c) => c.includes('cgroup.kill')),
+      [],
+    );
+    assert.deepEqual(
+      b.asked.filter((a) => a === `StopUnit ${dir}`),
+      [],
+    );
   });
 }

@@ -4,20 +4,22 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { PodUid } from '../../src/api/objects.ts';
+import type { CgroupDriver } from '../../src/api/resources.ts';
 import type { CgroupVersion } from '../../src/cm/enforced.ts';
 import { readMaxPids, Usage } from '../../src/cm/usage.ts';
 import { temporaryFolder } from './cgroupBed.ts';
 
 const uid = 'aa-bb' as PodUid;
 
-function machine(version: CgroupVersion, files: Readonly<Record<string, string>>) {
+function machine(version: CgroupVersion, files: Readonly<Record<string, string>>, driver?: CgroupDriver) {
   const dir = temporaryFolder();
   const put = (path: string, text: string): void => {
     mkdirSync(dirname(join(dir, path)), { recursive: true });
     writeFileSync(join(dir, path), text);
   };
   for (const [path, text] of Object.entries(files)) put(path, text);
-  const usage = new Usage({ root: join(dir, 'cgroup'), proc: join(dir, 'proc'), version: () => version, cgroupRoot: [] });
+  const roots = { root: join(dir, 'cgroup'), proc: join(dir, 'proc') };
+  const usage = new Usage({ ...roots, version: () => version, cgroupRoot: [], driver: () => driver });
   return { dir, put, usage };
 }
 
@@ -130,18 +132,17 @@ test('the kernel allows as many processes as the smaller of its two limits', asy
   assert.equal(await readMaxPids(join(dir, 'nowhere')), undefined);
 });
 
-test('pressure is read where the kernel counts it, and is absent elsewhere', async () => {
-  const line = 'avg10=1.50 avg60=0.70 avg300=0.10 total=4242';
-  const { usage } = machine('v2', { 'proc/pressure/memory': `some ${line}\nfull ${line}\n` });
-  const stall = { avg10: 1.5, avg60: 0.7, avg300: 0.1, total: 4242 };
-  assert.deepEqual(await usage.pressure(), { memory: { some: stall, full: stall } });
-  assert.deepEqual(await machine('v1', {}).usage.pressure(), {});
-});
-
 test('all pods together are measured where they have a cgroup together', () => {
   const both = { 'memory.current': '5000\n', 'memory.stat': 'inactive_file 1000\n' };
   assert.equal(machine('v2', files('cgroup/kubepods.slice', both)).usage.podsWorkingSet(), 4000);
   assert.equal(machine('v2', files('cgroup/kubepods', both)).usage.podsWorkingSet(), 4000);
   assert.equal(machine('v2', {}).usage.podsWorkingSet(), undefined);
   assert.equal(machine('v1', files('cgroup/kubepods', both)).usage.podsWorkingSet(), undefined);
+});
+
+test('what the other driver left, or somebody else has there, is not taken for our pods', () => {
+  const of = (bytes: number) => ({ 'memory.current': `${bytes}\n`, 'memory.stat': 'inactive_file 0\n' });
+  const both = { ...files('cgroup/kubepods.slice', of(9000)), ...files('cgroup/kubepods', of(4000)) };
+  assert.equal(machine('v2', both, 'cgroupfs').usage.podsWorkingSet(), 4000);
+  assert.equal(machine('v2', both, 'systemd').usage.podsWorkingSet(), 9000);
 });

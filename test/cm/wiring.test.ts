@@ -20,7 +20,13 @@ function side(facts: CmWorld['facts'], pods: readonly DesiredPod[] = []) {
   writeFileSync(join(dir, 'cgroup/memory/kubepods/burstable/pod0000-web/memory.usage_in_bytes'), '4096\n');
   const told: string[] = [];
   const cm = new CmSide(
-    { clock: new FakeClock(), log: silentLog, runStore: new MemoryStore(), conditionsChanged: () => told.push('conditions'), hugepageSizes: ['2MB'] },
+    {
+      clock: new FakeClock(),
+      log: silentLog,
+      runStore: new MemoryStore(),
+      conditionsChanged: () => told.push('conditions'),
+      hugepageSizes: ['2MB'],
+    },
     {
       roots: { cgroups: join(dir, 'cgroup'), proc: join(dir, 'proc'), boot: join(dir, 'boot') },
       facts,

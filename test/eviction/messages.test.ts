@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { conditionWords } from '../../src/api/pressures.ts';
 import { brokenLimit, hasLocalLimit } from '../../src/eviction/localLimits.ts';
-import { binaryText, conditionWords, lowResourceMessage } from '../../src/eviction/messages.ts';
+import { binaryText, lowResourceMessage } from '../../src/eviction/messages.ts';
 import type { PodDiskUsage } from '../../src/eviction/words.ts';
 
 const MiB = 2 ** 20;

@@ -254,5 +254,26 @@ test('an evicted Never pod whose end does not go onto the full card is recorded 
   await p.world.advance(130);
   await p.world.reboot();
   await p.world.advance(60);
+  assert.deepEqual([status(p, 'leak')?.reason, stateStore.entries.has('completions/Pod/default/leak')], ['Evicted', true]);
   assert.equal(p.world.runtime.deeds.filter((d) => d === 'startContainer').length, 1);
+});
+
+test('an evicted Never pod leaves nothing to find when its end is on the card, and not before', async () => {
+  const p = await pi({
+    leak: manifest('leak', { lines: ['restartPolicy: Never', 'volumes: [{name: data, emptyDir: {sizeLimit: 1Mi}}]'] }),
+  });
+  const { stateStore, runtime } = p.world;
+  const put = stateStore.put.bind(stateStore);
+  let slow: () => void = () => {};
+  stateStore.put = async (key, value) => {
+    if (key.startsWith('completions/')) await new Promise<void>((resolve) => (slow = resolve));
+    await put(key, value);
+  };
+  p.disk.set('leak', 8 * MiB);
+  await p.world.advance(80);
+  assert.equal(status(p, 'leak')?.reason, 'Evicted');
+  assert.equal(runtime.containers.size, 1, 'after a power cut it is all that says that it has run');
+  slow();
+  await p.world.advance(1);
+  assert.equal(runtime.containers.size, 0);
 });

@@ -11,6 +11,7 @@ import type {
   SandboxStatus,
 } from '../../src/container/words.ts';
 import { generatePodStatus, type StatusInputs } from '../../src/status/generate.ts';
+import type { SyncSource, SyncView } from '../../src/status/sync.ts';
 import type { WallTime } from '../../src/world/clock.ts';
 
 export const start = Date.parse('2026-01-01T00:00:00Z');
@@ -111,3 +112,25 @@ export const generate = (desired: DesiredPod, runtime: RuntimePodStatus, o: Part
     runtimeName: 'containerd',
     ...o,
   });
+
+/** What one file says of the pod. */
+export const source = (o: Partial<SyncSource> = {}): SyncSource => ({
+  source: 'file:web.yaml',
+  revision: 'r1',
+  phase: 'Accepted',
+  reason: 'Accepted',
+  message: '',
+  problems: [],
+  warnings: [],
+  ...o,
+});
+
+/** That file is the only one. */
+export const view = (o: Partial<SyncView> = {}): SyncView => ({
+  kind: 'Pod',
+  namespace: 'default',
+  name: 'web',
+  winner: { source: 'file:web.yaml', revision: 'r1' },
+  sources: [source()],
+  ...o,
+});

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { explainReason } from '../../src/api/reasons.ts';
 import { computeSyncStatus } from '../../src/status/sync.ts';
-import { desiredPod, generate, record, runtimePod, simple } from './build.ts';
+import { desiredPod, generate, record, runtimePod, simple, view } from './build.ts';
 
 const goneDevices = [{ container: 'c', deviceClass: 'serial', paths: ['/dev/serial/by-id/x', '/dev/ttyUSB0'] }];
 
@@ -13,23 +13,7 @@ test('a device that is gone is a condition of the pod and the answer to "why", u
   const message = 'gone: container c: /dev/serial/by-id/x, /dev/ttyUSB0 (class serial)';
   assert.deepEqual([gone?.status, gone?.reason, gone?.message], ['True', 'DeviceGone', message]);
   assert.equal(status.conditions?.find((c) => c.type === 'Ready')?.status, 'True', 'it runs on');
-  const source = {
-    source: 'file:web.yaml',
-    revision: 'r1',
-    phase: 'Accepted',
-    reason: 'Accepted',
-    message: '',
-    problems: [],
-    warnings: [],
-  } as const;
-  const view = {
-    kind: 'Pod',
-    namespace: 'default',
-    name: 'web',
-    winner: { source: 'file:web.yaml', revision: 'r1' },
-    sources: [source],
-  } as const;
-  const told = computeSyncStatus(view, { state: 'sync', status });
+  const told = computeSyncStatus(view(), { state: 'sync', status });
   assert.deepEqual([told.phase, told.reason, told.message], ['Running', 'DeviceGone', message]);
   assert.notEqual(explainReason(told.reason), undefined);
   const back = generate(desired, runtimePod([record('c', 'running')]), { old: status });

@@ -2,25 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { explainReason } from '../../src/api/reasons.ts';
 import type { PodStatus } from '../../src/api/status.ts';
-import { computeSyncStatus, type SyncView } from '../../src/status/sync.ts';
-import { desiredPod, generate, record, runtimePod, simple } from './build.ts';
+import { computeSyncStatus } from '../../src/status/sync.ts';
+import { desiredPod, generate, record, runtimePod, simple, source, view } from './build.ts';
 
-const source = {
-  source: 'file:web.yaml',
-  revision: 'r1',
-  phase: 'Accepted',
-  reason: 'Accepted',
-  message: '',
-  problems: [],
-  warnings: [],
-} as const;
-const view: SyncView = {
-  kind: 'Pod',
-  namespace: 'default',
-  name: 'web',
-  winner: { source: 'file:web.yaml', revision: 'r1' },
-  sources: [source],
-};
 const staleImages = [{ container: 'c', image: 'busybox:latest', why: 'no answer in 10s' }];
 const stale = (s: PodStatus) => s.conditions?.find((c) => c.type === 'podsched.dev/ImageStale');
 
@@ -41,15 +25,15 @@ test('a container that runs an image of before is a condition of its pod, and go
 
 test('the answer to "why" is ImageStale while the pod runs well, and what is worse when it does not', () => {
   const desired = desiredPod(simple());
-  const answer = (state: 'running' | 'exited', view_ = view) => {
+  const answer = (state: 'running' | 'exited', of = view()) => {
     const status = generate(desired, runtimePod([record('c', state)]), { staleImages });
-    const { phase, reason } = computeSyncStatus(view_, { state: 'sync', status });
+    const { phase, reason } = computeSyncStatus(of, { state: 'sync', status });
     assert.notEqual(explainReason(reason), undefined);
     return `${phase} ${reason}`;
   };
   assert.equal(answer('running'), 'Running ImageStale');
   assert.equal(answer('exited'), 'Waiting ContainersNotReady');
   const problem = { path: 'spec', expected: 'a map', got: 'text' };
-  const refused = { ...source, phase: 'Refused', reason: 'Invalid', problems: [problem] } as const;
-  assert.equal(answer('running', { ...view, sources: [refused] }), 'Running EditRefused');
+  const refused = source({ phase: 'Refused', reason: 'Invalid', problems: [problem] });
+  assert.equal(answer('running', view({ sources: [refused] })), 'Running EditRefused');
 });

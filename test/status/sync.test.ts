@@ -9,27 +9,9 @@ import type { ContainerStatus } from '../../src/container/words.ts';
 import { jsonBytes } from '../../src/status/cut.ts';
 import type { StatusInputs } from '../../src/status/generate.ts';
 import { capFile, capSync } from '../../src/status/problems.ts';
-import { computeFileStatus, computeSyncStatus, type LivePod, type SyncSource, type SyncView } from '../../src/status/sync.ts';
-import { desiredPod, generate, record, runtimePod, simple } from './build.ts';
+import { computeFileStatus, computeSyncStatus, type LivePod, type SyncView } from '../../src/status/sync.ts';
+import { desiredPod, generate, record, runtimePod, simple, source, view } from './build.ts';
 
-const source = (o: Partial<SyncSource> = {}): SyncSource => ({
-  source: 'file:web.yaml',
-  revision: 'r1',
-  phase: 'Accepted',
-  reason: 'Accepted',
-  message: '',
-  problems: [],
-  warnings: [],
-  ...o,
-});
-const view = (o: Partial<SyncView> = {}): SyncView => ({
-  kind: 'Pod',
-  namespace: 'default',
-  name: 'web',
-  winner: { source: 'file:web.yaml', revision: 'r1' },
-  sources: [source()],
-  ...o,
-});
 const without = ({ winner: _, ...rest }: SyncView): SyncView => rest;
 const problem = (o: Partial<Problem> = {}): Problem => ({
   path: 'spec.containers[0].image',

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { explainReason } from '../../src/api/reasons.ts';
 import type { PodStatus } from '../../src/api/status.ts';
-import { computeSyncStatus, type SyncView } from '../../src/status/sync.ts';
-import { desiredPod, generate, record, runtimePod, simple } from './build.ts';
+import { computeSyncStatus } from '../../src/status/sync.ts';
+import { desiredPod, generate, record, runtimePod, simple, view } from './build.ts';
 
 const condition = (s: PodStatus) => s.conditions?.find((c) => c.type === 'podsched.dev/LimitsNotEnforced');
 const runs = runtimePod([record('c', 'running')]);
@@ -25,18 +25,8 @@ test('what is not enforced is a condition of the pod, and goes with the cause', 
 });
 
 test('a pod that is ready stays so, and says what is not enforced', () => {
-  const source = {
-    source: 'file:web.yaml',
-    revision: 'r1',
-    phase: 'Accepted',
-    reason: 'Accepted',
-    message: '',
-    problems: [],
-    warnings: [],
-  } as const;
-  const view: SyncView = { kind: 'Pod', namespace: 'default', name: 'web', winner: source, sources: [source] };
   const status = generate(desiredPod(simple()), runs, { unenforced: 'cgroup differs' });
-  const { phase, reason, message } = computeSyncStatus(view, { state: 'sync', status });
+  const { phase, reason, message } = computeSyncStatus(view(), { state: 'sync', status });
   assert.deepEqual([phase, reason, message], ['Running', 'Ready', 'all containers run and are ready; limits not enforced: cgroup differs']);
 });
 

@@ -1,4 +1,6 @@
 /** What runs in the emulated Pi: the suites that the host asked for in boot.json, in order. */
+import { configure } from './agent.ts';
+import { startBroker } from './broker.ts';
 import { runSuite, type Suite, tell } from './checks.ts';
 import { order, ran, run, sleep } from './machine.ts';
 import { budgets } from './suiteBudgets.ts';
@@ -33,7 +35,9 @@ process.on('uncaughtException', (e) => {
 });
 if (order.renew) {
   await run('cp', '/mnt/host/podsched.cjs', '/usr/lib/podsched/podsched.cjs');
-  await run('systemctl', 'restart', 'podsched');
+  await startBroker();
+  await run('ctr', '-n', 'k8s.io', 'images', 'import', '/mnt/host/busybox1.tar');
+  await configure();
 }
 for (const name of order.suites) {
   const suite = suites.find((s) => s.name === name);
