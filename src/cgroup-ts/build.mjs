@@ -12,7 +12,8 @@ rmSync(dist, { recursive: true, force: true });
 execFileSync(process.execPath, [tsc, '-p', join(here, 'tsconfig.build.json')], { stdio: 'inherit', cwd: here });
 for (const name of ['README.md', 'LICENSE']) cpSync(join(here, name), join(dist, name));
 
-const { scripts, exports, ...rest } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
+// the folder itself is sources only, and is not to be published by mistake
+const { scripts, private: sourcesOnly, exports, ...rest } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
 const built = Object.fromEntries(
   Object.entries(exports).map(([name, file]) => [
     name,
