@@ -71,7 +71,8 @@ export class CriImages implements ImageService, ContentStore {
 
   async labelImage(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
     const paths = Object.keys(labels).map((key) => `labels.${key}`);
-    const update = { image: { name, labels: { ...labels } }, updateMask: { paths } };
+    // the mask leaves the target alone, but containerd 1.7 and later end with a crash where the message has none
+    const update = { image: { name, labels: { ...labels }, target: {} }, updateMask: { paths } };
     await this.client.call(ContainerdImages.method.update, update, this.timeouts.act);
   }
 

@@ -76,7 +76,8 @@ const items = async <T>(path: string): Promise<readonly T[]> => (JSON.parse(awai
 export const pods = (): Promise<readonly Pod[]> => items('/pods');
 export const conditions = (): Promise<readonly Condition[]> => items('/conditions');
 export const events = (): Promise<readonly Event[]> => items('/events');
-export const syncs = (): Promise<readonly Sync[]> => items('/sync');
+export const syncs = async (): Promise<readonly Sync[]> =>
+  (await items<Sync & { readonly object: Pick<Sync, 'name'> }>('/sync')).map(({ object, ...rest }) => ({ ...rest, ...object }));
 export const pod = async (name: string): Promise<Pod | undefined> => (await pods()).find((p) => p.metadata.name === name);
 export const eventsOf = async (name: string, reason: string): Promise<readonly Event[]> =>
   (await events()).filter((e) => e.involvedObject.name === name && e.reason === reason);

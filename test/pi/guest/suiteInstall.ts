@@ -71,6 +71,9 @@ export const install: Suite = {
       await untilReady('hello');
       await remove('hello');
     });
+    await check('containerd has not crashed over any of it', async () => {
+      assert.equal(await unit('containerd.service', 'NRestarts'), '0');
+    });
     await check('nothing that the agent says of the node is a complaint', async () => {
       // no time server is here to be asked
       const usual = ['Ready', 'ClockUnsynced'];
