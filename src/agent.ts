@@ -292,7 +292,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     session.tell(session.topics.info, payload, { qos: 1, expirySeconds: expirySeconds.info });
   };
 
-  view = buildView({
+  const windows = buildView({
     ...{ clock, version, runtime, kubelet },
     conditions: () => [...conditions(), ...nodeStatus.board()],
     node: () => nodeStatus.whole(),
@@ -318,6 +318,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   const running = session.run(stop.signal);
   await images.preload.load(); // what is pinned is known before anything may go
   await kubelet.start();
+  // what an earlier agent said is read: before that the windows would show less than there is
+  view = windows;
   await images.preload.run(stop.signal);
   const rotating = logRotation.run(stop.signal);
   const watching = nodeStatus.run(stop.signal);
