@@ -46,6 +46,9 @@ export function openSession(socket: Duplex, head: Uint8Array, o: StreamOptions):
   let drained = (): void => {};
   let over = false;
   let stdinOpen = o.stdin;
+  /** The end of what is being written: a pipe ends while its last piece still waits for room. */
+  let written = Promise.resolve();
+  let inputEnds = false;
   let status = '';
 
   let settle: { readonly resolve: (code: number) => void; readonly reject: (e: unknown) => void };
@@ -92,6 +95,15 @@ export function openSession(socket: Duplex, head: Uint8Array, o: StreamOptions):
     }
   };
 
+  const writeStdin = async (data: Uint8Array): Promise<void> => {
+    for (let at = 0; at < data.length && stdinOpen && !over; at += largestData) {
+      if (socket.write(dataFrame(numberOf('stdin'), data.subarray(at, at + largestData), false))) continue;
+      await new Promise<void>((resolve) => {
+        drained = resolve;
+      });
+    }
+  };
+
   socket.on('drain', () => drained());
   socket.on('error', (e) => broken(e.message, e));
   socket.on('end', () => broken('the other side closed it'));
@@ -117,18 +129,17 @@ export function openSession(socket: Duplex, head: Uint8Array, o: StreamOptions):
           });
       }
     })(),
-    write: async (data) => {
-      for (let at = 0; at < data.length && stdinOpen && !over; at += largestData) {
-        if (socket.write(dataFrame(numberOf('stdin'), data.subarray(at, at + largestData), false))) continue;
-        await new Promise<void>((resolve) => {
-          drained = resolve;
-        });
-      }
+    write: (data) => {
+      if (!inputEnds) written = writeStdin(data);
+      return written;
     },
     closeStdin: () => {
-      if (!stdinOpen || over) return;
-      stdinOpen = false;
-      socket.write(dataFrame(numberOf('stdin'), new Uint8Array(), true));
+      inputEnds = true;
+      void written.then(() => {
+        if (!stdinOpen || over) return;
+        stdinOpen = false;
+        socket.write(dataFrame(numberOf('stdin'), new Uint8Array(), true));
+      }); // it never rejects
     },
     resize: ({ columns, rows }) => {
       if (!o.tty || over) return;

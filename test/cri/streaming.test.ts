@@ -104,6 +104,18 @@ test('input goes in whole, in order, and ends', () =>
     },
   ));
 
+test('an end that comes while the last piece still waits for room cuts nothing off', () =>
+  session(
+    piped,
+    (p) => void p.stdinEnded.then(() => p.end(success)),
+    async (s, p) => {
+      const last = s.write(Buffer.alloc(3_000_000, 'a'));
+      s.closeStdin();
+      await Promise.all([last, s.done]);
+      assert.equal(p().stdin().length, 3_000_000);
+    },
+  ));
+
 test('sizes are told to a terminal, and to nothing else', async () => {
   await session(
     terminal,
