@@ -109,10 +109,10 @@ test('an end that comes while the last piece still waits for room cuts nothing o
     piped,
     (p) => void p.stdinEnded.then(() => p.end(success)),
     async (s, p) => {
-      const last = s.write(Buffer.alloc(3_000_000, 'a'));
+      const last = s.write(Buffer.alloc(30_000_000, 'a'));
       s.closeStdin();
       await Promise.all([last, s.done]);
-      assert.equal(p().stdin().length, 3_000_000);
+      assert.equal(p().stdin().length, 30_000_000);
     },
   ));
 
