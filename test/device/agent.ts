@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { mountsUnder } from './cleanup.ts';
-import { type Daemon, mustRun, type RunResult, run, startDaemon } from './process.ts';
+import { type Daemon, mustRun, type RunResult, run, sleep, startDaemon } from './process.ts';
 
 const bundle = new URL('../../bundle/podsched.cjs', import.meta.url).pathname;
 
@@ -59,6 +59,20 @@ export interface Agent {
   /** Ends it and removes its folders. */
   remove(): Promise<void>;
 }
+
+const ask = (socketPath: string, path: string): Promise<{ readonly status: number; readonly body: string }> =>
+  new Promise((resolve, reject) => {
+    const req = request({ socketPath, path, timeout: 10_000 }, (res) => {
+      let body = '';
+      res.setEncoding('utf8');
+      res.on('data', (part: string) => {
+        body += part;
+      });
+      res.on('end', () => resolve({ status: res.statusCode ?? 0, body }));
+    });
+    req.on('error', reject);
+    req.end();
+  });
 
 /** Starts the bundle against a bed's containerd (or any endpoint). */
 export async function startAgent(bed: { readonly endpoint: string }, o: AgentOptions = {}): Promise<Agent> {
@@ -127,19 +141,14 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     removeManifest: (file) => rmSync(join(agent.manifests, file)),
     topic: (rest) => `podsched/v1/nodes/${nodeName}/${rest}`,
     cli: (...args) => run(command, args, { env: { ...env, PODSCHED_RUN_DIR: runDir } }),
-    get: (path) =>
-      new Promise((resolve, reject) => {
-        const req = request({ socketPath: agent.socket, path, timeout: 10_000 }, (res) => {
-          let body = '';
-          res.setEncoding('utf8');
-          res.on('data', (part: string) => {
-            body += part;
-          });
-          res.on('end', () => resolve({ status: res.statusCode ?? 0, body }));
-        });
-        req.on('error', reject);
-        req.end();
-      }),
+    get: async (path) => {
+      // like the commands: an agent that has just been started is waited for
+      for (let waitedMs = 0; ; waitedMs += 50) {
+        const answer = await ask(agent.socket, path);
+        if (waitedMs >= 10_000 || answer.status !== 503 || !answer.body.includes('the agent is starting')) return answer;
+        await sleep(50);
+      }
+    },
     log: () => (existsSync(at('agent.log')) ? readFileSync(at('agent.log'), 'utf8') : ''),
     remove: async () => {
       await agent.stop();
