@@ -92,7 +92,8 @@ export function assertContract(heard: readonly Heard[], node: string): void {
     assert.ok(Number.isSafeInteger(seq) && Number.isSafeInteger(boot), `${topic} carries boot and seq: ${text}`);
     // what a broker kept comes again; a will was written when its connection began
     if (retained || payload.state === 'lost') continue;
-    assert.ok(seq >= (last.get(topic) ?? 0), `${topic}: seq ${seq} after ${last.get(topic)}`);
+    // an event that a dying broker did not confirm is sent again to the next one, maybe after a newer one: whoever reads orders by seq
+    if (!topic.includes('/events/')) assert.ok(seq >= (last.get(topic) ?? 0), `${topic}: seq ${seq} after ${last.get(topic)}`);
     last.set(topic, seq);
   }
 }
