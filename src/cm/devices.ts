@@ -16,7 +16,7 @@ import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { type ContainerDevices, devicesAnnotation, type GoneDevice } from '../container/devices.ts';
 import { HeldBack } from '../container/heldBack.ts';
 import type { ContainerStatus } from '../container/words.ts';
-import type { Clock } from '../world/clock.ts';
+import { after, type Clock, type Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
 import {
@@ -68,6 +68,8 @@ const lookAgainMs = 60_000;
 /** Nobody who only opens it needs to make nodes. */
 const permissions = 'rw';
 const mostArms = 4;
+/** udev gives a new node its group a moment after the kernel has made it; on a busy machine that takes seconds. */
+const settleMs = 5_000;
 
 export class DeviceManager {
   /** What pods care for, in classes. */
@@ -76,6 +78,8 @@ export class DeviceManager {
   #waiting = new Set<PodUid>();
   /** By class: as it was last seen. */
   #members = new Map<string, { readonly text: string; readonly keys: ReadonlySet<string> }>();
+  /** Devices that came a moment ago, by `keyOf`. */
+  #arrived = new Map<string, Monotonic>();
   /** Who had what at the last round of housekeeping. */
   #held = '';
   #losses: DeviceLosses;
@@ -122,7 +126,10 @@ export class DeviceManager {
       return Object.keys(cdi.annotations).length === 0 ? undefined : { devices: [], groups: [], ...cdi };
     }
     const { given, members } = this.#choose(desired, container.name, wanted);
-    this.#tellClosed(desired, container, members);
+    const closed = closedTexts(desired, container, members);
+    this.#letSettle(closed, members);
+    // nothing stops a start for it: the program may do without, or become root first
+    for (const text of closed) this.deps.event(desired, container.name, 'Warning', 'DeviceNotAccessible', text);
     const nodes = members.map(({ paths, node }) => ({ hostPath: this.deps.files.hostPath(node), at: [...new Set([...paths, node])] }));
     return {
       devices: nodes.flatMap(({ hostPath, at }) => at.map((containerPath) => ({ containerPath, hostPath, permissions }))),
@@ -271,6 +278,12 @@ export class DeviceManager {
         return [name, { text: JSON.stringify(members), keys: new Set(members.map(keyOf)) }];
       }),
     );
+    const now = this.deps.clock.monotonic();
+    for (const [key, at] of this.#arrived) if (now >= after(at, settleMs)) this.#arrived.delete(key);
+    for (const [name, { keys }] of this.#members) {
+      const known = before.get(name)?.keys;
+      for (const key of keys) if (known?.has(key) === false) this.#arrived.set(key, now);
+    }
     return new Set(wanted.filter((name) => before.has(name) && before.get(name)?.text !== this.#members.get(name)?.text));
   }
 
@@ -282,10 +295,13 @@ export class DeviceManager {
     this.deps.log.info({ pod, container, node }, 'a device of a running container is gone');
   }
 
-  /** Nothing stops a start for it: the program may do without, or become root first. */
-  #tellClosed(desired: DesiredPod, container: Container | EphemeralContainer, members: readonly Member[]): void {
-    for (const text of closedTexts(desired, container, members))
-      this.deps.event(desired, container.name, 'Warning', 'DeviceNotAccessible', text);
+  /** Who could not open a device that has just come waits for its group, which is told like its coming; not for ever. */
+  #letSettle(closed: readonly string[], members: readonly Member[]): void {
+    if (closed.length === 0) return;
+    const now = this.deps.clock.monotonic();
+    const waits = members.map((m) => after(this.#arrived.get(keyOf(m)) ?? (-settleMs as Monotonic), settleMs) - now);
+    const waitMs = Math.max(...waits);
+    if (waitMs > 0) throw new HeldBack('WaitingForDevice', `${closed.join('; ')}: it has just come, and its group may follow`, waitMs);
   }
 }
 

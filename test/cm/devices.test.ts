@@ -35,6 +35,32 @@ test('root’s group is given to nobody, and a user who may not open a device is
   assert.deepEqual(house.events, [], 'root opens them all');
 });
 
+test('a device that has just come is not taken before its group is set, and taken without it after five seconds', async () => {
+  const house = new DeviceHouse();
+  const pod = podOf('web', [wants('app', { i2c: 1 }, { securityContext: { runAsUser: 1000 } })]);
+  assert.match(String(house.ask(pod)), /^WaitingForDevice: 1 wanted: /);
+  house.files.plug('/dev/i2c-0', 0, { major: 89, gid: 0 });
+  assert.deepEqual(await house.woke(), ['web']);
+  assert.equal(
+    house.ask(pod),
+    'WaitingForDevice: /dev/i2c-0 has mode 0660 and group 0: user 1000 may not open it: it has just come, and its group may follow',
+  );
+  assert.deepEqual(house.events, []);
+  house.files.group('/dev/i2c-0', 998);
+  assert.deepEqual(await house.woke(), ['web'], 'the group is news');
+  const given = house.ask(pod);
+  assert.ok(typeof given === 'object');
+  assert.deepEqual(given.groups, [998]);
+
+  const closed = podOf('closed', [wants('app', { i2c: 1 }, { securityContext: { runAsUser: 1000 } })]);
+  house.files.plug('/dev/i2c-1', 1, { major: 89, gid: 0, mode: 0o600 });
+  await house.woke();
+  assert.match(String(house.ask(closed)), /its group may follow$/);
+  await house.clock.advance(5_000);
+  assert.ok(typeof house.ask(closed) === 'object', 'its group is what it is');
+  assert.equal(house.events.length, 1);
+});
+
 test('who asks for nothing is given nothing, and nothing is watched for him', () => {
   const house = new DeviceHouse();
   const plain = podOf('web', [wants('app', {})]);
