@@ -26,6 +26,8 @@ export interface DoctorOptions {
   readonly containerdConfig: string;
   readonly containerRuntimeEndpoint?: string;
   readonly fix?: true;
+  /** As `fix`, and nothing is looked at. */
+  readonly onlyFix?: true;
   /** With `fix`: containerd is restarted when its file was changed. */
   readonly restart?: true;
 }
@@ -34,7 +36,8 @@ const signs: Readonly<Record<Finding['level'], string>> = { ok: 'ok     ', advic
 
 /** 0: nothing is wrong (advice apart). */
 export async function doctor(o: DoctorOptions, print: Printer): Promise<number> {
-  if (o.fix === true) await fix(o, print);
+  if (o.fix === true || o.onlyFix === true) await fix(o, print);
+  if (o.onlyFix === true) return exitCodes.done;
   const findings = await withMachine(o, examine);
   for (const { name, level, message, remedy } of findings) {
     print.out(`${signs[level]}${name}: ${harmless(message)}\n`);

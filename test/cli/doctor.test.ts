@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { doctor } from '../../src/cli/doctor.ts';
 
-async function call(t: TestContext, toml: string | undefined, o: { readonly fix?: true } = {}) {
+async function call(t: TestContext, toml: string | undefined, o: { readonly fix?: true; readonly onlyFix?: true } = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'podsched-doctor-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const file = join(dir, 'config.toml');
@@ -47,6 +47,16 @@ test('--fix names our image in the file of containerd, says where the old one is
   const { out, file } = await call(t, 'version = 2\n', { fix: true });
   assert.match(out, /config\.toml names podsched\.dev\/pause:1 now; what was there is in .*config\.toml\.before-podsched\n/);
   assert.match(out, /Now: systemctl restart containerd \(pods keep running\)\n/);
+  assert.match(readFileSync(file, 'utf8'), /sandbox_image = "podsched\.dev\/pause:1"/);
+});
+
+test('--only-fix names our image, and looks at nothing', async (t) => {
+  const { out, code, file } = await call(t, 'version = 2\n', { onlyFix: true });
+  assert.match(
+    out,
+    /^\S*config\.toml names podsched\.dev\/pause:1 now; what was there is in \S*\nNow: systemctl restart containerd [^\n]*\n$/,
+  );
+  assert.equal(code, 0);
   assert.match(readFileSync(file, 'utf8'), /sandbox_image = "podsched\.dev\/pause:1"/);
 });
 

@@ -182,7 +182,7 @@ test('a first installation makes group and folders, a pod network, the image of 
   assert.deepEqual(calls, [
     'systemd-sysusers podsched.conf',
     'systemd-tmpfiles --create podsched.conf',
-    'podsched doctor --fix',
+    'podsched doctor --only-fix',
     'deb-systemd-invoke restart containerd.service',
     'deb-systemd-helper --quiet was-enabled podsched.service',
     'deb-systemd-helper enable podsched.service',
