@@ -222,15 +222,15 @@ export class Eviction {
     try {
       if (type === 'MemoryPressure') await deps.brake?.(uid);
       await deps.evict(uid, o);
-      if (type === 'DiskPressure' || type === undefined) await deps.removeContent(uid);
     } catch (e) {
       // its worker goes on
       stuck = true;
       deps.log.warn({ uid, error: describeError(e) }, 'an evicted pod has not ended yet');
-    } finally {
-      this.#busy = false;
-      this.#patient = undefined;
     }
+    // of one that has not ended yet: when it has. It never rejects
+    if (type === 'DiskPressure' || type === undefined) await deps.removeContent(uid);
+    this.#busy = false;
+    this.#patient = undefined;
     if (type !== undefined) this.#holds[stuck ? 'stuck' : 'evicted'](type);
     // measured at once, and again when the hold is over
     const { observations } = type === 'DiskPressure' ? await this.#observer.lookAtDisk() : this.#observer.lookAtMemory();

@@ -99,8 +99,9 @@ export class ImageGc {
   }
 
   /**
-   * Removes every image that nobody needs, whatever the disk and the threshold say; `dryRun`: only tells. undefined: the wanted pods are not
-   * known yet, so nobody can say what is needed. Rejects when the runtime does not answer.
+   * Removes every image that nobody needs, whatever the disk and the threshold say; but a threshold of 100 means that only a person removes any.
+   * `dryRun`: only tells. undefined: that, or the wanted pods are not known yet, so nobody can say what is needed. Rejects when the runtime
+   * does not answer.
    */
   prune(dryRun: boolean, why: 'on request' | 'for want of room' = 'on request'): Promise<PruneResult | undefined> {
     return this.#alone(() => this.#prune(dryRun, why));
@@ -212,7 +213,7 @@ export class ImageGc {
 
   async #prune(dryRun: boolean, why: 'on request' | 'for want of room'): Promise<PruneResult | undefined> {
     const { deps } = this;
-    if (!deps.settled()) return undefined;
+    if (!deps.settled() || (why !== 'on request' && deps.settings().highPercent >= 100)) return undefined;
     // a person means it: what was pulled a moment ago goes, and what could not be pulled again now
     const { offline, ...rest } = await this.#run(0);
     const run: GcRun = { ...rest, offline: offline && why !== 'on request' };

@@ -316,6 +316,17 @@ test('a pod over its own limit of local storage goes within a minute, and nobody
   await stop();
 });
 
+test('what a pod that ends late left on the disk goes all the same', async () => {
+  const n = node();
+  const stop = start(n.make(), n);
+  n.lingers = true;
+  n.endsInMs = 10_000;
+  n.add('capped', { disk: 200 * MiB }, { volumes: [{ name: 'data', emptyDir: { sizeLimit: '100Mi' } }] });
+  await n.clock.advance(80_000);
+  assert.deepEqual(n.take(), ['evict capped', 'clear capped']);
+  await stop();
+});
+
 test('a pod that does not end is no reason to end another: that one would not end either', async () => {
   const n = node();
   const stop = start(n.make(), n);

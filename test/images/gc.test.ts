@@ -185,6 +185,8 @@ test('a person’s prune works with a threshold of 100 and on an empty disk, and
   const dry = await room.gc.prune(true);
   assert.deepEqual([dry?.removed.map((i) => i.names[0]), dry?.freedBytes], [['r/a:1', 'r/b:1'], 200]);
   assert.equal(room.here().length, 6, 'a dry run only tells');
+  assert.equal(await room.gc.prune(false, 'for want of room'), undefined);
+  assert.equal(room.here().length, 6, 'at 100 nothing goes for want of room, ever');
   const pruned = await room.gc.prune(false);
   assert.deepEqual([pruned?.removed.map((i) => i.names[0]), pruned?.freedBytes, pruned?.failed], [['r/a:1', 'r/b:1'], 200, []]);
   assert.deepEqual(room.here(), ['localhost/pause:1', 'r/imported:1', 'r/named:1', 'r/used:1']);
