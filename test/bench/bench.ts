@@ -1,7 +1,7 @@
 /**
  * What is promised, measured in one run on this machine: a private containerd, a private mosquitto, the real bundle. Times are judged
  * only as ratios to the same CRI calls made by hand in the same run, and probing to bare node:http. Prints a table, writes bench.json.
- * `--quick`: fewer repeats. `--only WHAT` (start, one, many, quiet, images, probes; more than once): not the rest, and no file. `--bundle FILE`:
+ * `--quick`: fewer repeats. `--only WHAT` (start, one, many, quiet, node, images, probes; more than once): not the rest, and no file. `--bundle FILE`:
  * another build. `--soak MINUTES`: only probed pods, and whether the agent's memory stays flat.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -15,6 +15,7 @@ import { startBed } from '../device/bed.ts';
 import { startMosquitto } from '../device/mosquitto.ts';
 import { watchTopics } from '../device/watcher.ts';
 import { Bench } from './measures.ts';
+import { measureNodeStatus } from './nodeStatus.ts';
 import { keepsBudget, table, writeJson } from './report.ts';
 import { soak } from './soak.ts';
 
@@ -27,7 +28,7 @@ const { values: options } = parseArgs({
     json: { type: 'string' },
   },
 });
-const parts = ['start', 'one', 'many', 'quiet', 'images', 'probes'] as const;
+const parts = ['start', 'one', 'many', 'quiet', 'node', 'images', 'probes'] as const;
 const isWanted = (part: (typeof parts)[number]): boolean =>
   options.soak === undefined && (options.only.length === 0 || options.only.includes(part));
 const unknown = options.only.filter((what) => !parts.some((part) => part === what));
@@ -100,6 +101,10 @@ try {
   if (isWanted('quiet')) {
     say(`20 quiet pods: settling for ${settings.settleMs / 1000} s, then watching for ${settings.idleMs / 1000} s`);
     await bench.quiet();
+  }
+  if (isWanted('node')) {
+    say('500 looks at the node');
+    bench.rows.push(...(await measureNodeStatus(500, bed.dir)));
   }
   if (isWanted('images')) {
     const { updates, changes, archiveMegabytes } = settings.images;

@@ -4,7 +4,7 @@ import type { Spread } from './measure.ts';
 
 export interface Row {
   readonly what: string;
-  readonly unit: 'ms' | 'MB' | 'MB/h' | 'ms/s' | 'bytes/min';
+  readonly unit: 'ms' | 'MB' | 'MB/h' | 'ms/s' | 'ms/min' | 'bytes/min';
   readonly value: number;
   readonly min?: number;
   readonly max?: number;
