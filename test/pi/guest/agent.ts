@@ -1,7 +1,7 @@
 /** The agent as its user meets it: the manifest folder, the local socket, the commands. */
 import { existsSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
-import { type Ran, ran, run, unit, until, write } from './machine.ts';
+import { type Ran, ran, readIf, run, unit, until, write } from './machine.ts';
 
 const socket = '/run/podsched/podsched.sock';
 export const manifests = '/etc/podsched';
@@ -93,6 +93,9 @@ export function drop(name: string, spec: Spec, metadata: Spec = {}): void {
   write(`${manifests}/${name}.json`, `${JSON.stringify(whole, undefined, 1)}\n`);
 }
 
+/** Without a network of its own: to make one and to take it away is most of what a pod costs on this processor. */
+export const plain: Spec = { hostNetwork: true };
+
 /** Serves until it is asked to end. */
 export const serve: readonly string[] = ['sh', '-c', "trap 'exit 0' TERM; sleep 2147483647 & wait"];
 export const script = (text: string): readonly string[] => ['sh', '-c', text];
@@ -120,9 +123,13 @@ export async function untilPod(name: string, what: string, check: (p: Pod) => bo
 export const isReady = (p: Pod): boolean => p.status.phase === 'Running' && (p.status.containerStatuses ?? []).every((c) => c.ready);
 export const untilReady = (name: string, seconds = 150): Promise<Pod> => untilPod(name, 'is running and ready', isReady, seconds);
 
+/** Takes manifests away; their pods end while the next story goes on. */
+export const takeAway = (...names: readonly string[]): void => {
+  for (const name of names) rmSync(`${manifests}/${name}.json`, { force: true });
+};
 /** Takes manifests away and waits until their pods are gone. */
 export async function remove(...names: readonly string[]): Promise<void> {
-  for (const name of names) rmSync(`${manifests}/${name}.json`, { force: true });
+  takeAway(...names);
   await until(
     `${names.join(', ')} to be gone`,
     120,
@@ -154,15 +161,31 @@ export async function restartAgent(): Promise<void> {
 export const brokerPort = 1884;
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** podsched.yaml (JSON is YAML too), and a restart. */
+/** There from the beginning: a restart of the agent for them costs half a minute. */
+export const serialById = '/dev/serial/by-id';
+const deviceClasses = {
+  camera: ['/dev/video0'],
+  serial: [`${serialById}/*`],
+  gpio: ['/dev/gpiochip*'],
+  i2c: ['/dev/i2c-*'],
+};
+
+/** podsched.yaml (JSON is YAML too), and a restart, unless that is what it runs with: to start takes the agent half a minute here. */
 export async function configure(more: Settings = {}): Promise<void> {
   const settings = {
     apiVersion: 'podsched.dev/v1',
     kind: 'PodschedConfiguration',
     mqtt: { servers: [`mqtt://127.0.0.1:${brokerPort}`], keepalive: '5s' },
     podPidsLimit: 200,
+    devices: deviceClasses,
     ...more,
   };
-  write(`${manifests}/podsched.yaml`, `${JSON.stringify(settings, undefined, 1)}\n`);
+  const file = `${manifests}/podsched.yaml`;
+  const text = JSON.stringify(settings, undefined, 1);
+  if (readIf(file) === text && (await unit('podsched.service', 'ActiveState')) === 'active') {
+    await answers();
+    return;
+  }
+  write(file, `${text}\n`);
   await restartAgent();
 }

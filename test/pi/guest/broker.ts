@@ -27,7 +27,7 @@ export async function startBroker(): Promise<void> {
     '/etc/systemd/system/pi-broker.service',
     '[Unit]\nBefore=podsched.service\n[Service]\nType=exec\nOOMScoreAdjust=-900\nExecStart=/usr/sbin/mosquitto -c /etc/mosquitto/pi.conf\n[Install]\nWantedBy=multi-user.target\n',
   );
-  await run('systemctl', 'daemon-reload');
+  // it reads the units anew by itself, and that takes ten seconds here
   await run('systemctl', 'enable', '--now', 'pi-broker');
 }
 

@@ -34,6 +34,8 @@ process.on('uncaughtException', (e) => {
   process.exit(1);
 });
 if (order.renew) {
+  // the settings may be the same as before, and the program is not
+  await run('systemctl', 'stop', 'podsched');
   await run('cp', '/mnt/host/podsched.cjs', '/usr/lib/podsched/podsched.cjs');
   await startBroker();
   await run('ctr', '-n', 'k8s.io', 'images', 'import', '/mnt/host/busybox1.tar');
