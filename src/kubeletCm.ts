@@ -115,7 +115,7 @@ export class CmSide {
 
   retain(known: ReadonlySet<PodUid>): void {
     this.usage.retain(known);
-    this.manager.retain(known);
+    void this.manager.retain(known); // in the background: it never rejects
   }
 
   brake(uid: PodUid): Promise<void> {

@@ -94,7 +94,7 @@ await Promise.all([lane([device, 2, 300_000]), lane([unit, device.length > 0 ? 1
 
 // Nothing may be left. What is, is named and cleared away, and the run has failed.
 let left = leftovers(mark, folder, before);
-await until('the last processes to end', 3_000, () => {
+await until('the last processes to end', 20_000, () => {
   left = leftovers(mark, folder, before);
   return left.processes.length === 0;
 }).catch(() => {});

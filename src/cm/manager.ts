@@ -184,14 +184,13 @@ export class ContainerManager {
     await this.#refresh(false);
   }
 
-  /** Cgroups of other pods than these go, in the background; those above the pods are looked at once more. */
-  retain(known: ReadonlySet<PodUid>): void {
+  /** Cgroups of other pods than these go; those above the pods are looked at once more. Resolves when both are done, and never rejects. */
+  async retain(known: ReadonlySet<PodUid>): Promise<void> {
     for (const uid of this.#told.keys()) if (!known.has(uid)) this.#told.delete(uid);
     for (const uid of this.#elsewhere) if (!known.has(uid)) this.#elsewhere.delete(uid);
     this.deps.protect?.(false);
     if (!this.makes()) return;
-    void this.#orphans.round(known, () => this.#driver()); // neither rejects
-    void this.#refresh(true);
+    await Promise.all([this.#orphans.round(known, () => this.#driver()), this.#refresh(true)]);
   }
 
   /** What of the pod's limits is not enforced: `memory`, `pod level`, `cgroup differs`; undefined: nothing. */

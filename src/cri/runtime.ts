@@ -65,6 +65,8 @@ export class CriRuntime implements Runtime, Streams {
   readonly #log: Log;
   readonly #timeouts: ReturnType<typeof timeouts>;
   #sandboxOf = new Map<ContainerId, SandboxId>();
+  /** Those that are known: who asks for them as containers makes the runtime write an error into its log. */
+  #sandboxes: ReadonlySet<string> = new Set();
 
   constructor(o: CriOptions) {
     this.#clock = o.clock ?? systemClock;
@@ -122,7 +124,9 @@ export class CriRuntime implements Runtime, Streams {
 
   async listSandboxes(uid?: PodUid): Promise<readonly Sandbox[]> {
     const { items } = await this.#client.call(RuntimeService.method.listPodSandbox, { filter: podFilter(uid) }, this.#timeouts.list);
-    return items.map(convert.sandboxWord);
+    const words = items.map(convert.sandboxWord);
+    this.#know(uid === undefined, words.map(({ id }) => id)); // a full list also tells which are no more
+    return words;
   }
 
   async listContainers(uid?: PodUid): Promise<readonly Container[]> {
@@ -154,7 +158,9 @@ export class CriRuntime implements Runtime, Streams {
   async runSandbox(config: SandboxConfig, runtimeHandler: string): Promise<SandboxId> {
     const request = { config: convert.sandboxConfigMessage(config), runtimeHandler };
     const { podSandboxId } = await this.#client.call(RuntimeService.method.runPodSandbox, request, this.#timeouts.runSandbox);
-    return named(podSandboxId, 'RunPodSandbox') as SandboxId;
+    const id = named(podSandboxId, 'RunPodSandbox') as SandboxId;
+    this.#know(false, [id]);
+    return id;
   }
 
   async stopSandbox(id: SandboxId): Promise<void> {
@@ -241,19 +247,26 @@ export class CriRuntime implements Runtime, Streams {
     const { containerStatus, podSandboxStatus } = RuntimeService.method;
     const { ask } = this.#timeouts;
     try {
-      const { status } = await this.#client.call(containerStatus, { containerId: id }, ask);
-      const state = convert.containerState(status?.state);
-      return state === 'created' || state === 'running' ? state : 'ended';
+      if (!this.#sandboxes.has(id)) {
+        const { status } = await this.#client.call(containerStatus, { containerId: id }, ask);
+        const state = convert.containerState(status?.state);
+        return state === 'created' || state === 'running' ? state : 'ended';
+      }
     } catch (e) {
       if (!isNotFound(e)) throw e;
     }
     try {
       const { status } = await this.#client.call(podSandboxStatus, { podSandboxId: id }, ask);
+      this.#know(false, [id]);
       return status?.state === PodSandboxState.SANDBOX_READY ? 'running' : 'ended';
     } catch (e) {
       if (!isNotFound(e)) throw e;
       return 'missing';
     }
+  }
+
+  #know(isAll: boolean, sandboxes: readonly string[]): void {
+    this.#sandboxes = new Set([...(isAll ? [] : this.#sandboxes), ...sandboxes]);
   }
 
   async #sandboxOfContainer(id: ContainerId): Promise<SandboxId> {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NodeValues, substituteNode } from '../../src/api/nodeValues.ts';
+import { cpuMs } from '../until.ts';
 
 const node: NodeValues = {
   name: 'pi-07',
@@ -111,11 +112,12 @@ test('a value that stands in several places, as an anchor makes it, is replaced 
 });
 
 test('a text of a megabyte is done in no time, and one that would grow without measure is refused', () => {
-  const before = performance.now();
-  const long = `${'x${NODE.name}'.repeat(10)}${'$'.repeat(500_000)}${'${NODE'.repeat(80_000)}`;
-  assert.equal(substituteNode({ a: long }, node).problems.length, 0);
-  assert.equal(substituteNode({ a: '${NODE.'.repeat(140_000) }, node).problems.length, 1);
-  assert.ok(performance.now() - before < 2000);
+  const ms = cpuMs(() => {
+    const long = `${'x${NODE.name}'.repeat(10)}${'$'.repeat(500_000)}${'${NODE'.repeat(80_000)}`;
+    assert.equal(substituteNode({ a: long }, node).problems.length, 0);
+    assert.equal(substituteNode({ a: '${NODE.'.repeat(140_000) }, node).problems.length, 1);
+  });
+  assert.ok(ms < 3000, `${ms} ms`);
   const big: NodeValues = { name: 'x'.repeat(63), labels: {} };
   const { problems } = substituteNode({ a: '${NODE.name}'.repeat(80_000), b: '${NODE.name}' }, big);
   assert.deepEqual(problems, [{ path: 'a', expected: 'at most 1048576 characters put in', got: 'more' }]);

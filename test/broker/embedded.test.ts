@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, connect as tcp } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket, connect as tcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -11,7 +11,6 @@ import { startEmbedded } from '../../src/broker/embedded.ts';
 import { parsePasswords, passwordFits } from '../../src/broker/passwords.ts';
 import { BrokerError, type ConnectOptions } from '../../src/world/broker.ts';
 import { silentLog } from '../../src/world/log.ts';
-import { freePort } from '../device/process.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'podsched-embedded-'));
 after(() => rm(folder, { recursive: true }));
@@ -25,6 +24,8 @@ const options = (server: string, more: Partial<ConnectOptions> = {}): ConnectOpt
   will: { topic: 'w', payload: 'w', qos: 1, retain: true, delaySeconds: 0, expirySeconds: 60 },
   ...more,
 });
+const listening = (server: Server): Promise<number> =>
+  new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port)));
 const nothing = { onMessage: () => {}, onClose: () => {} };
 const password = (text: string) => new TextEncoder().encode(text);
 
@@ -116,35 +117,30 @@ test('what is no MQTT breaks neither the embedded broker nor the client', async 
       s.resume();
       s.end(junk, 'latin1');
     });
-    const at = await freePort();
-    await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
+    const at = await listening(server);
     await assert.rejects(new MqttBroker().connect(options(`mqtt://127.0.0.1:${at}`), nothing), BrokerError, JSON.stringify(junk));
     await new Promise((resolve) => server.close(resolve));
   }
 });
 
 test('junk after CONNACK ends the connection, once', async () => {
-  const at = await freePort();
+  let socket: Socket | undefined;
   const server = createServer((s) => {
-    s.on('error', () => {});
-    s.once('data', () => {
-      s.write(Buffer.from([0x20, 0x02, 0x00, 0x00]));
-      setTimeout(() => s.write(Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff])), 50);
-    });
+    socket = s.on('error', () => {});
+    s.once('data', () => s.write(Buffer.from([0x20, 0x02, 0x00, 0x00])));
   });
-  await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
+  const at = await listening(server);
   let closed = 0;
-  await new Promise<void>((resolve) => {
-    new MqttBroker()
-      .connect(options(`mqtt://127.0.0.1:${at}`), {
-        onMessage: () => {},
-        onClose: () => {
-          closed++;
-          setTimeout(resolve, 50);
-        },
-      })
-      .catch(assert.fail);
+  const ended = new Promise<void>((resolve) => {
+    const onClose = (): void => {
+      closed++;
+      setTimeout(resolve, 50);
+    };
+    void new MqttBroker()
+      .connect(options(`mqtt://127.0.0.1:${at}`), { onMessage: () => {}, onClose })
+      .then(() => socket?.write(Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff])));
   });
+  await ended;
   assert.equal(closed, 1);
   await new Promise((resolve) => server.close(resolve));
 });
@@ -152,9 +148,8 @@ test('junk after CONNACK ends the connection, once', async () => {
 test('an address that cannot be one rejects, and a silent server is left when the attempt is aborted', async () => {
   await assert.rejects(new MqttBroker().connect(options('http://127.0.0.1:1'), nothing), BrokerError);
   await assert.rejects(new MqttBroker().connect(options('no url'), nothing), BrokerError);
-  const at = await freePort();
   const server = createServer((s) => s.on('error', () => {}).resume());
-  await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
+  const at = await listening(server);
   const attempt = new AbortController();
   setTimeout(() => attempt.abort(new Error('enough')), 50);
   await assert.rejects(new MqttBroker().connect(options(`mqtt://127.0.0.1:${at}`), nothing, attempt.signal), /enough/);

@@ -10,6 +10,7 @@ import { systemClock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { type Mosquitto, startMosquitto } from '../device/mosquitto.ts';
 import { retainedOnly } from '../device/told.ts';
+import { until } from '../until.ts';
 import { FakeIdentity, onlineTopic, root, webTopic } from './rig.ts';
 
 interface Running {
@@ -49,14 +50,6 @@ function start(server: string, more: Partial<BrokerSessionDeps> = {}): Running {
   };
 }
 
-async function until(what: string, seconds: number, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; ) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  assert.fail(`not within ${seconds} s: ${what}`);
-}
-
 const retained = (m: Mosquitto, filter: string) => retainedOnly(m.port, filter, 1);
 const settled = (r: Running): boolean => r.session.connected() && r.session.counters().dirtyTopics === 0;
 
@@ -65,14 +58,12 @@ test('field case I2: mosquitto without persistence is killed and started again: 
   const r = start(m.url);
   for (let i = 0; i < 20; i++) r.session.tell(`${root}/pods/default/p${i}`, `{"i":${i}}`, { qos: 1, expirySeconds: 7 * 86_400 });
   r.session.setReady();
-  await until('first telling', 5, () => settled(r));
+  await until('first telling', () => settled(r));
   await m.kill();
-  await until('loss noticed', 5, () => !r.session.connected());
+  await until('loss noticed', () => !r.session.connected());
   await m.restart();
-  await until('connected again', 30, () => r.session.connected());
-  const since = Date.now();
-  await until('all told', 15, () => settled(r));
-  assert.ok(Date.now() - since < 5_000, 'within 5 s of CONNACK');
+  await until('connected again', () => r.session.connected());
+  await until('all told, long before the next heartbeat', () => settled(r));
   const now = await retained(m, `${root}/#`);
   assert.equal(Object.keys(now).filter((t) => t.includes('/pods/')).length, 20);
   assert.equal(JSON.parse(now[onlineTopic] ?? '{}').state, 'online');
@@ -85,15 +76,15 @@ test('field case I7: a pod removed while broker and agent were away leaves nothi
   const m = await startMosquitto({ persistence: true });
   const first = start(m.url);
   for (const pod of ['web', 'gone']) first.session.tell(`${root}/pods/default/${pod}`, '{}', { qos: 1, expirySeconds: 7 * 86_400 });
-  await until('told', 5, () => settled(first));
+  await until('told', () => settled(first));
   await m.end();
   await first.stop();
   await m.restart();
   const second = start(m.url);
   second.session.tell(webTopic, '{}', { qos: 1, expirySeconds: 7 * 86_400 });
-  await until('told', 10, () => settled(second));
+  await until('told', () => settled(second));
   second.session.setReady();
-  await until('no ghost', 10, async () => Object.keys(await retained(m, `${root}/pods/#`)).join() === webTopic);
+  await until('no ghost', async () => Object.keys(await retained(m, `${root}/pods/#`)).join() === webTopic);
   await second.stop();
   await m.stop();
 });
@@ -111,19 +102,19 @@ test('field case I3: twenty agents, and their one broker restarts: all come back
       broker: {
         connect: async (...args) => {
           const connection = await broker.connect(...args);
-          if (restarted) back.push(Date.now());
+          if (restarted) back.push(performance.now());
           return connection;
         },
       },
     });
   });
   try {
-    await until('all connected', 10, () => agents.every((a) => a.session.connected()));
+    await until('all connected', () => agents.every((a) => a.session.connected()));
     restarted = true;
     await m.kill();
     await m.restart();
     // one that has not noticed yet is no one who came back
-    await until('all back', 30, () => back.length >= agents.length && agents.every((a) => a.session.connected()));
+    await until('all back', () => back.length >= agents.length && agents.every((a) => a.session.connected()));
     const spread = Math.max(...back) - Math.min(...back);
     assert.ok(spread > 1_500, `${spread} ms between the first and the last`);
     const inOneTenth = Math.max(...back.map((t) => back.filter((u) => u >= t && u < t + 200).length));
@@ -140,10 +131,10 @@ for (const version of [5, 4] as const) {
     const m = await startMosquitto({ listener: 'allow_anonymous true\nacl_file @/acl', files: { acl } });
     const broker = new MqttBroker();
     const r = start(m.url, { broker: { connect: (o, h, s) => broker.connect({ ...o, protocolVersion: version }, h, s) } });
-    await until('connected', 5, () => settled(r));
+    await until('connected', () => settled(r));
     r.session.tell(webTopic, '{}', { qos: 1 });
     // 3.1.1 has no way to say no: there the forbidden topic looks told
-    if (version === 5) await until('condition', 5, () => r.session.conditions().some((c) => c.reason === 'PublishRefused'));
+    if (version === 5) await until('condition', () => r.session.conditions().some((c) => c.reason === 'PublishRefused'));
     assert.deepEqual(Object.keys(await retained(m, `${root}/#`)), [onlineTopic]);
     assert.ok(r.session.connected());
     await r.stop();
@@ -155,7 +146,7 @@ test('an online that the ACL forbids is noticed on 3.1.1 too, since it does not 
   const m = await startMosquitto({ listener: 'allow_anonymous true\nacl_file @/acl', files: { acl: 'topic read #\n' } });
   const broker = new MqttBroker();
   const r = start(m.url, { broker: { connect: (o, h, s) => broker.connect({ ...o, protocolVersion: 4 }, h, s) } });
-  await until('condition', 15, () => r.session.conditions().some((c) => c.reason === 'OnlineNotReadBack'));
+  await until('condition', () => r.session.conditions().some((c) => c.reason === 'OnlineNotReadBack'));
   await r.stop();
   await m.stop();
 });
@@ -167,11 +158,11 @@ test('a password that is wrong, then right in its file: refused, told, and taken
   await m.restart();
   let password = 'wrong';
   const r = start(m.url, { credentials: async () => ({ username: 'pi-1', password: Buffer.from(password) }) });
-  await until('refused', 5, () => r.session.conditions().some((c) => c.reason === 'Refused'));
+  await until('refused', () => r.session.conditions().some((c) => c.reason === 'Refused'));
   await r.stop();
   password = 'right';
   const again = start(m.url, { credentials: async () => ({ username: 'pi-1', password: Buffer.from(password) }) });
-  await until('connected', 5, () => again.session.connected());
+  await until('connected', () => again.session.connected());
   await again.stop();
   await m.stop();
 });
@@ -181,7 +172,7 @@ test('field case I6: mosquitto with a small max_packet_size: the large status is
   const r = start(m.url);
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, status: { message: 'x'.repeat(10_000) } };
   r.session.tell(webTopic, JSON.stringify(pod), { qos: 1 });
-  await until('told', 10, () => settled(r));
+  await until('told', () => settled(r));
   const told = JSON.parse((await retained(m, webTopic))[webTopic] ?? '{}');
   assert.ok(told.metadata.annotations['podsched.dev/truncated']);
   await r.stop();
@@ -193,11 +184,11 @@ test('the embedded broker serves the agent in 3.1.1, forgets with it, and is fil
   const r = start(first.url);
   r.session.setReady();
   r.session.tell(webTopic, '{}', { qos: 1, expirySeconds: 60 });
-  await until('told', 10, () => settled(r));
+  await until('told', () => settled(r));
   await first.close();
-  await until('loss noticed', 5, () => !r.session.connected());
+  await until('loss noticed', () => !r.session.connected());
   const second = await startEmbedded({ listen: first.url.slice('mqtt://'.length) }, silentLog);
-  await until('told again', 30, () => settled(r));
+  await until('told again', () => settled(r));
   assert.deepEqual(r.session.conditions(), []);
   await r.stop();
   await second.close();

@@ -13,6 +13,7 @@ import { silentLog } from '../../src/world/log.ts';
 import { type FakeConsole, fakeConsole } from '../fakes/fakeConsole.ts';
 import { exited, type FakeProcess, failed, startFakeStreaming, success } from '../fakes/fakeStreaming.ts';
 import { agentView, cs, ended, nowMs, running, told, waiting } from '../operations/view.ts';
+import { until } from '../until.ts';
 
 interface Result {
   readonly code: number;
@@ -135,7 +136,7 @@ test('with -it the terminal is raw as long as the session, and its size is told 
         }
       });
       // the other end reads now; the session may still be about to
-      setTimeout(() => void console.type('resize\r'), 50);
+      void until('somebody reads', () => console.isRaw() && console.isRead()).then(() => console.type('resize\r'));
     },
     async ({ run, asked }) => {
       const { code } = await run(['exec', '-it', 'web', '--', 'sh'], console);
@@ -297,7 +298,7 @@ test('with -it one is in it as soon as it runs; its exit code is ours', async ()
         state.now = { state: ended(4) };
         p.end(success);
       });
-      setTimeout(() => void console.type('exit\r'), 50);
+      void until('somebody reads', () => console.isRaw() && console.isRead()).then(() => console.type('exit\r'));
     },
     async ({ run, asked }) => {
       const { code, err } = await run(['debug', '-it', 'web', '--image', 'busybox:1', '-c', 'look'], console, (times) => {

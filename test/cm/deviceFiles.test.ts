@@ -56,7 +56,7 @@ test('a watch hears what comes and goes in its folder', async () => {
   try {
     writeFileSync(join(root, 'ttyUSB0'), '');
     const until = async (done: () => boolean): Promise<void> => {
-      for (let i = 0; i < 200 && !done(); i++) await new Promise((resolve) => setTimeout(resolve, 10));
+      for (let i = 0; i < 3000 && !done(); i++) await new Promise((resolve) => setTimeout(resolve, 10));
       assert.ok(done(), `heard: ${heard.join(', ')}`);
     };
     await until(() => heard.includes('ttyUSB0'));

@@ -23,8 +23,7 @@ test('a pod’s cgroup is made with its limits, and a second look writes nothing
   const before = b.fs.calls.length;
   await b.manager.ensurePod(web({ cpu: '200m', memory: '64Mi' }), running);
   await b.manager.updatePod(web({ cpu: '200m', memory: '64Mi' }));
-  b.manager.retain(new Set([web({}).uid]));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await b.manager.retain(new Set([web({}).uid]));
   assert.deepEqual(b.fs.calls.slice(before), []);
 });
 
@@ -187,7 +186,7 @@ test('on cgroup v1 nothing is written, and a pod with limits is told once that i
     await b.manager.ensurePod(desired, running);
     await b.manager.ensurePod(podWith('best'), fresh);
     await b.manager.updatePod(web({ memory: '32Mi' }));
-    b.manager.retain(new Set());
+    await b.manager.retain(new Set());
     await b.manager.removePod(desired.uid);
     assert.deepEqual(b.fs.calls, []);
     assert.deepEqual(b.events, ['web: Warning LimitsNotEnforced pod level']);

@@ -602,17 +602,18 @@ test('B10: 2,000 files leave the event loop free, and are not decoded again whil
   await r.config.load();
   let turns = 0;
   const tick = setInterval(() => turns++, 1);
-  const began = performance.now();
+  const used = (): number => process.cpuUsage().user / 1000;
+  const began = used();
   await r.config.readFolder();
-  const first = performance.now() - began;
+  const first = used() - began;
   const turnsOfOthers = turns;
-  const from = performance.now();
+  const from = used();
   await r.config.readFolder();
-  const again = performance.now() - from;
+  const again = used() - from;
   clearInterval(tick);
   assert.equal(r.updates[0]?.pods.length, 2000);
   // how fast the machine is does not matter: others had their turn again and again, and a second read costs a fraction of the first
-  assert.ok(turnsOfOthers >= 20, `others had ${turnsOfOthers} turns in ${first} ms`);
+  assert.ok(turnsOfOthers >= 20, `others had ${turnsOfOthers} turns in ${first} ms of CPU`);
   assert.ok(again < first / 2, `the first read took ${first} ms, the second ${again} ms`);
 });
 

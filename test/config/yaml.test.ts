@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseDocuments, toYaml } from '../../src/config/yaml.ts';
+import { cpuMs } from '../until.ts';
 
 const one = (text: string): unknown => {
   const { documents, problems } = parseDocuments(text);
@@ -165,9 +166,8 @@ test('what may be a password without its quotes is not repeated', () => {
 test('an alias bomb is refused, quickly', () => {
   let text = 'a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n';
   for (let i = 1; i < 9; i++) text += `a${i}: &a${i} [${Array.from({ length: 9 }, () => `*a${i - 1}`).join(', ')}]\n`;
-  const before = performance.now();
-  assert.match(refused(text).expected, /at most 1 MiB/);
-  assert.ok(performance.now() - before < 1000);
+  const ms = cpuMs(() => assert.match(refused(text).expected, /at most 1 MiB/));
+  assert.ok(ms < 1500, `${ms} ms`);
   const long = `a: &a ${'x'.repeat(100_000)}\nb: [${Array.from({ length: 20 }, () => '*a').join(', ')}]\n`;
   assert.match(refused(long).expected, /at most 1 MiB/);
 });
@@ -189,9 +189,7 @@ for (const [name, text] of [
   ['zeros', '\0'.repeat(M)],
 ] as const) {
   test(`a file full of ${name} is refused in well under a second`, () => {
-    const before = performance.now();
-    refused(text);
-    const ms = performance.now() - before;
+    const ms = cpuMs(() => refused(text));
     assert.ok(ms < 1500, `${ms} ms`);
   });
 }

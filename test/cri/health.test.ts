@@ -3,7 +3,9 @@ import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { checkHealth } from '../../src/cri/health.ts';
-import { systemClock } from '../../src/world/clock.ts';
+import { type Clock, systemClock } from '../../src/world/clock.ts';
+import { FakeClock } from '../fakes/fakeClock.ts';
+import { until } from '../until.ts';
 
 type Answer = (service: string, reply: (e: grpc.ServiceError | null, bytes?: Buffer) => void) => void;
 
@@ -52,8 +54,11 @@ async function healthServer(
 
 const status = (code: number, ...more: number[]): Buffer => Buffer.from([...more, 0x08, code]);
 
-const check = (port: number, more: { service?: string; timeoutMs?: number; signal?: AbortSignal; host?: string } = {}) =>
-  checkHealth(systemClock, { host: '127.0.0.1', port, service: '', timeoutMs: 3000, signal: new AbortController().signal, ...more });
+const check = (
+  port: number,
+  more: { service?: string; timeoutMs?: number; signal?: AbortSignal; host?: string } = {},
+  clock: Clock = systemClock,
+) => checkHealth(clock, { host: '127.0.0.1', port, service: '', timeoutMs: 30_000, signal: new AbortController().signal, ...more });
 
 test('SERVING is success, and the service and the user agent reach the server', async (t) => {
   const { port, asked } = await healthServer(t, (_, reply) => reply(null, status(1)));
@@ -110,8 +115,12 @@ test('nobody there is a failure that names the address', async () => {
 });
 
 test('one time-out covers the dial and the call, and says which of them was late', async (t) => {
-  const { port } = await healthServer(t, () => {});
-  assert.deepEqual(await check(port, { timeoutMs: 300 }), {
+  const { port, asked } = await healthServer(t, () => {});
+  const clock = new FakeClock();
+  const silent = check(port, { timeoutMs: 300 }, clock);
+  await until('it was asked', () => asked.length === 1);
+  await clock.advance(300);
+  assert.deepEqual(await silent, {
     serving: false,
     message: 'timeout: health rpc did not complete within 0.3 s',
     timedOut: true,

@@ -5,6 +5,7 @@ import type { StreamOptions } from '../../src/container/runtime.ts';
 import { FrameReader, openStream } from '../../src/cri/spdy.ts';
 import { type ExecSession, openSession, streamTarget, upgradeHeaders } from '../../src/cri/streaming.ts';
 import { exited, type FakeProcess, failed, startFakeStreaming, success } from '../fakes/fakeStreaming.ts';
+import { until } from '../until.ts';
 
 const plain: StreamOptions = { stdin: false, stdout: true, stderr: true, tty: false };
 const piped: StreamOptions = { ...plain, stdin: true };
@@ -169,9 +170,10 @@ test('a connection that breaks, or speaks something else, is no end of a command
 test('a ping is answered', () =>
   session(
     plain,
-    (p) => {
+    async (p) => {
       p.ping(2);
-      setTimeout(() => p.end(success), 50);
+      await until('the ping is answered', () => p.pongs.length > 0);
+      p.end(success);
     },
     async (s, p) => {
       await s.done;

@@ -127,7 +127,7 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
       daemon?.signal('SIGKILL');
       await daemon?.exited;
     },
-    stop: async () => (await daemon?.end(15_000)) ?? 0,
+    stop: async () => (await daemon?.end(30_000)) ?? 0,
     restart: async () => {
       await agent.stop();
       agent.start();
@@ -142,11 +142,15 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     topic: (rest) => `podsched/v1/nodes/${nodeName}/${rest}`,
     cli: (...args) => run(command, args, { env: { ...env, PODSCHED_RUN_DIR: runDir } }),
     get: async (path) => {
-      // like the commands: an agent that has just been started is waited for
-      for (let waitedMs = 0; ; waitedMs += 50) {
-        const answer = await ask(agent.socket, path);
-        if (waitedMs >= 10_000 || answer.status !== 503 || !answer.body.includes('the agent is starting')) return answer;
-        await sleep(50);
+      // like the commands: an agent that has just been started is waited for, also while nobody listens yet
+      for (const end = performance.now() + 30_000; ; await sleep(50)) {
+        const late = performance.now() > end || daemon?.running() !== true;
+        try {
+          const answer = await ask(agent.socket, path);
+          if (late || answer.status !== 503 || !answer.body.includes('the agent is starting')) return answer;
+        } catch (e) {
+          if (late || !/^(ENOENT|ECONNREFUSED)$/.test((e as NodeJS.ErrnoException).code ?? '')) throw e;
+        }
       }
     },
     log: () => (existsSync(at('agent.log')) ? readFileSync(at('agent.log'), 'utf8') : ''),
@@ -154,7 +158,8 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
       await agent.stop();
       // what is mounted for pods that still run: a deletion would go through a mount into what it shows
       for (const mount of mountsUnder(dir)) await mustRun('umount', ['-l', mount]);
-      rmSync(dir, { recursive: true, force: true });
+      // containers that still run may write meanwhile
+      rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
     },
   };
   if (o.started !== false) agent.start();

@@ -1,7 +1,7 @@
 /** Every way a manifest can be wrong, on the real agent: it is told where and how, and the pod of the last good text goes on untouched. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { FileStatus, ToldProblem } from '../../src/api/payloads.ts';
@@ -147,41 +147,42 @@ describe('what is wrong is told with its place: in the topic of the file, in syn
       writeFileSync(join(lab.agent.dir, file), named(wrong.text, name));
       renameSync(join(lab.agent.dir, file), join(lab.agent.manifests, file));
       const told = () => problems(toldFile(name)).some((p) => fits(wrong, file, p));
-      await lab.watcher.untilAll(wrong.what, told, 10_000).catch((e) => assert.fail(`${e.message}: ${JSON.stringify(toldFile(name))}`));
+      await lab.watcher.untilAll(wrong.what, told).catch((e) => assert.fail(`${e.message}: ${JSON.stringify(toldFile(name))}`));
       const sync = () => toldSync(lab, name);
       const refused = () =>
+        sync()?.reason === 'EditRefused' &&
         sync()?.sources.some(
           (s) => s.source === `file:${file}` && s.phase === 'Refused' && s.problems.some((p) => fits(wrong, file, p)),
         ) === true;
-      await lab.watcher
-        .untilAll(`${wrong.what} in sync`, refused, 10_000)
-        .catch((e) => assert.fail(`${e.message}: ${JSON.stringify(sync())}`));
+      await lab.watcher.untilAll(`${wrong.what} in sync`, refused).catch((e) => assert.fail(`${e.message}: ${JSON.stringify(sync())}`));
       assert.equal(sync()?.phase, 'Running', 'what runs goes on');
-      assert.equal(sync()?.reason, 'EditRefused');
       assert.equal(sync()?.desired?.revision, good.sync.desired?.revision);
       assert.equal(sync()?.running?.uid, good.pod.metadata.uid);
       const place = wrong.line === undefined ? file : `${file}:${wrong.line}:`;
       const events = () => lab.watcher.heard.slice(from).filter((h) => h.topic.includes('/events/') && h.text.includes(place));
-      await lab.watcher.untilAll(`an event about ${place}`, () => events().length > 0, 30_000);
+      await lab.watcher.untilAll(`an event about ${place}`, () => events().length > 0);
       await untouched(good);
       // good again, nothing is told of the file any more
       lab.agent.drop(file, String(named(text, name)));
-      await lab.watcher.untilAll('good again', () => toldFile(name) === undefined && sync()?.reason === 'Ready', 15_000);
+      await lab.watcher.untilAll('good again', () => toldFile(name) === undefined && sync()?.reason === 'Ready');
       await untouched(good);
     });
   }
 
-  // a pipe and a link are renamed over the file; a folder cannot be, and the name is absent for the moment an editor takes
+  // a pipe and a link are renamed over the file; a folder cannot be, and the name is absent for a moment as short as an editor's
   for (const [what, name, make] of [
-    ['a pipe in the place of the file', 'pipe', 'mkfifo "$2" && mv -T "$2" "$1"'],
-    ['a link to nowhere in the place of the file', 'link', 'ln -s /not/there "$2" && mv -T "$2" "$1"'],
-    ['a folder in the place of the file', 'folder', 'rm "$1"; mkdir "$1"'],
+    ['a pipe in the place of the file', 'pipe', (beside: string) => execFileSync('mkfifo', [beside])],
+    ['a link to nowhere in the place of the file', 'link', (beside: string) => symlinkSync('/not/there', beside)],
+    ['a folder in the place of the file', 'folder', (beside: string) => mkdirSync(beside)],
   ] as const) {
     test(what, async () => {
       const good = await start(name);
-      execFileSync('sh', ['-c', make, 'sh', join(lab.agent.manifests, `${name}.yaml`), join(lab.agent.dir, name)]);
-      await lab.watcher.untilAll(what, () => problems(toldFile(name)).length > 0, 10_000);
-      await lab.watcher.untilAll(`${what} in sync`, () => toldSync(lab, name)?.reason === 'EditRefused', 10_000);
+      const [file, beside] = [join(lab.agent.manifests, `${name}.yaml`), join(lab.agent.dir, name)];
+      make(beside);
+      if (name === 'folder') rmSync(file);
+      renameSync(beside, file);
+      await lab.watcher.untilAll(what, () => problems(toldFile(name)).length > 0);
+      await lab.watcher.untilAll(`${what} in sync`, () => toldSync(lab, name)?.reason === 'EditRefused');
       await untouched(good);
     });
   }
@@ -203,7 +204,7 @@ test('of several documents in a file the broken one alone is refused, and the ot
   lab.agent.drop('many.yaml', many(manifest(pod('second'))));
   const before = await Promise.all(['first', 'second', 'third'].map((n) => agreed(lab, n, (p) => p.status.phase === 'Running')));
   lab.agent.drop('many.yaml', many(manifest(pod('second', { containers: 5 }))));
-  await lab.watcher.until(lab.agent.topic('sync/default/second'), (s) => JSON.stringify(s).includes('"Refused"'));
+  await lab.watcher.until(lab.agent.topic('sync/default/second'), (s) => JSON.stringify(s ?? {}).includes('"Refused"'));
   const now = await Promise.all(['first', 'second', 'third'].map((n) => agreed(lab, n, (p) => p.status.phase === 'Running')));
   assert.deepEqual(
     now.map((s) => footprint(s.shown)),
@@ -216,7 +217,7 @@ test('of several documents in a file the broken one alone is refused, and the ot
 test('the same pod in two files: the one that runs goes on, the other is named, and takes over when the first goes', async () => {
   const good = await start('twice');
   lab.agent.drop('a-copy.yaml', String(named(text, 'twice')));
-  await lab.watcher.until(lab.agent.topic('sync/default/twice'), (s) => JSON.stringify(s).includes('"Shadowed"'));
+  await lab.watcher.until(lab.agent.topic('sync/default/twice'), (s) => JSON.stringify(s ?? {}).includes('"Shadowed"'));
   await untouched(good);
   lab.agent.removeManifest('twice.yaml');
   const now = await agreed(

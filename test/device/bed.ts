@@ -10,7 +10,7 @@ import { type BedPaths, bedPaths, cgroupParents, writeContainerdConfig } from '.
 import { busybox1, busybox2, type ImageRecipe, imageArchive, sandboxImage } from './images.ts';
 import { type Daemon, mustRun, startDaemon, startTicks, until } from './process.ts';
 import { RawCri } from './rawCri.ts';
-import { type BedRecord, enter, locked, ownerLives, records } from './registry.ts';
+import { adopt, type BedRecord, enter, locked, records } from './registry.ts';
 
 export interface Bed {
   readonly name: string;
@@ -75,7 +75,7 @@ async function register(dir: string, name: string): Promise<BedRecord> {
 
 /** Clears away beds whose owner was killed before it could. Returns their names. */
 export async function sweepBeds(): Promise<string[]> {
-  const stale = records().filter((r) => !ownerLives(r));
+  const stale = await adopt();
   for (const record of stale)
     await removeBed(record, [...new Set([...pastParents(record.dir), ...cgroupParents(bedPaths(record.dir).bundles)])], []);
   return stale.map((r) => r.name);
@@ -134,7 +134,7 @@ export async function startBed(o: BedOptions = {}): Promise<Bed> {
     if (daemon?.running() === true) return;
     daemon = startDaemon('containerd', ['--config', paths.config], { logFile: paths.log });
     const started = daemon;
-    await until('containerd to serve CRI', 30_000, async () => {
+    await until('containerd to serve CRI', 60_000, async () => {
       if (!started.running()) throw new Error(`containerd ended at once:\n${bed.log().slice(-3000)}`);
       return existsSync(paths.socket) && (await cri.ready().catch(() => false));
     });

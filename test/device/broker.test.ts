@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { startEmbedded } from '../../src/broker/embedded.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { type Agent, type AgentOptions, startAgent } from './agent.ts';
@@ -83,6 +84,8 @@ async function removePods(node: string): Promise<void> {
 const conditions = async (agent: Agent): Promise<readonly { readonly type: string; readonly reason: string; readonly message: string }[]> =>
   JSON.parse((await agent.get('/conditions')).body).items;
 
+const unreachable = async (agent: Agent) => (await conditions(agent)).find((c) => c.type === 'BrokerUnreachable');
+
 const phases = async (agent: Agent): Promise<Record<string, string | undefined>> => {
   const answer = await agent.get('/pods').catch(() => undefined);
   if (answer?.status !== 200) return {};
@@ -135,15 +138,32 @@ async function withAgent(
   }
 }
 
-function assertTold(watcher: Watcher, node: string): void {
-  assertContract(watcher.heard, node);
+function assertTold(watcher: Watcher, node: string, o: Parameters<typeof assertContract>[2] = {}): void {
+  assertContract(watcher.heard, node, o);
   const leak = watcher.heard.find((m) => m.text.includes(canary) || m.topic.includes(canary));
   assert.equal(leak, undefined, 'values of env are never told');
 }
 
+/** Without conditions of the machine, which come and go as they like: its memory, its disks. */
+function ofAgent(value: unknown): unknown {
+  const { kind, status } = value as { readonly kind?: string; readonly status?: { readonly conditions?: readonly { type: string }[] } };
+  if (kind !== 'Node' || status === undefined) return value;
+  const conditions = status.conditions?.filter(({ type }) => /^(Ready|Network|Runtime|Broker|Duplicate)/.test(type));
+  return { ...(value as object), status: { ...status, conditions } };
+}
+
 /** What is retained of a node, without what is of the moment of telling. */
 const truth = (retained: ReadonlyMap<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries([...retained].sort(([a], [b]) => (a < b ? -1 : 1)).map(([topic, value]) => [topic, unstamped(value)]));
+  Object.fromEntries([...retained].sort(([a], [b]) => (a < b ? -1 : 1)).map(([topic, value]) => [topic, ofAgent(unstamped(value))]));
+
+/** Another reader finds these topics and no others; a ghost would stay for ever. */
+async function onlyTopics(port: number, want: readonly string[]): Promise<void> {
+  let now: readonly string[] = [];
+  await until('only these topics', 30_000, async () => {
+    now = Object.keys(await retainedOnly(port, '#'));
+    return isDeepStrictEqual(now, want);
+  }).catch(() => assert.deepEqual(now, want, 'no ghosts'));
+}
 
 interface Killable {
   readonly url: string;
@@ -188,12 +208,11 @@ describe('the broker', { concurrency: 3 }, () => {
         // the heartbeat, in the rhythm it announces
         const from = watcher.heard.length;
         const beats = () => watcher.heard.slice(from).filter((m) => m.topic === online && !m.retained);
-        await until('three heartbeats', 20_000, () => beats().length >= 4);
-        const gaps = beats().map((m, k, all) => m.at - (all[k - 1]?.at ?? m.at));
-        assert.ok(
-          gaps.slice(-2).every((ms) => ms > 4_000 && ms < 6_500),
-          `${gaps}`,
-        );
+        await until('heartbeats', 60_000, () => beats().length >= 5);
+        // on the whole: one alone may be late
+        const at = beats().map((m) => m.at);
+        const gap = ((at.at(-1) ?? 0) - (at[1] ?? 0)) / (at.length - 2);
+        assert.ok(gap > 4_000 && gap < 6_500, `each ${gap} ms: ${at}`);
         const session = told(watcher.values.get(online)).session ?? 0;
 
         await agent.kill9();
@@ -201,14 +220,14 @@ describe('the broker', { concurrency: 3 }, () => {
         await watcher.until(online, (v) => told(v).state === 'online' && (told(v).session ?? 0) > session);
         await agent.kill9();
         const killed = performance.now();
-        await watcher.until(online, (v) => told(v).state === 'lost', 40_000);
+        await watcher.until(online, (v) => told(v).state === 'lost', 90_000);
         console.log(`  lost is told ${seconds(performance.now() - killed)} after kill -9`);
         assert.deepEqual([...new Set(states())], ['online', 'lost'], 'the agent that came back at once was never told lost');
         agent.start();
         await watcher.until(online, (v) => told(v).state === 'online');
         await watcher.untilAll('told Ready again', (values) => told(values.get(agent.topic('sync/default/a'))).reason === 'Ready');
         assert.equal(await agent.stop(), 0);
-        await watcher.until(online, (v) => told(v).state === 'offline', 2_000);
+        await watcher.until(online, (v) => told(v).state === 'offline');
         assert.deepEqual(await running(nodeName), containers);
         assert.ok(!watcher.heard.some((m) => m.topic === agent.topic('pods/default/a') && m.text === ''));
         agent.start();
@@ -232,11 +251,17 @@ describe('the broker', { concurrency: 3 }, () => {
           // over 50 topics the telling is spread over 10 s
           const settings = (k: number) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `many-${k}` } });
           if (i === 0) agent.drop('many.yaml', Array.from({ length: 100 }, (_, k) => settings(k)).join('\n---\n'));
-          await watcher.untilAll('all pods run', (values) => runningIn(agent, values, pods), 30_000);
+          await watcher.untilAll('all pods run', (values) => runningIn(agent, values, pods), 60_000);
           if (i === 0) await watcher.until(agent.topic('sync/default/configmap:many-99'), (v) => v !== undefined);
           await watcher.until(agent.topic('sync/_files/broken~2eyaml'), (v) => v !== undefined);
-          await sleep(2_500); // `online` and `info` once more
-          const before = truth(await retainedNow(broker.url));
+          let before = truth(await retainedNow(broker.url));
+          // what changes fast is told each 5 s: until nothing does any more
+          await until('all is told', 90_000, async () => {
+            const last = before;
+            await sleep(5_500);
+            before = truth(await retainedNow(broker.url));
+            return isDeepStrictEqual(before, last);
+          });
           const containers = await running(nodeName);
           for (const part of [
             'online',
@@ -251,35 +276,34 @@ describe('the broker', { concurrency: 3 }, () => {
           const connects = connectedAt(agent).length;
           const heardFrom = watcher.heard.length;
           await broker.kill();
-          await until('the loss is noticed', 10_000, () => logLines(agent, 'the broker connection ended').length > 0);
+          await until('the loss is noticed', 45_000, () => logLines(agent, 'the broker connection ended').length > 0);
           const brokenAt = performance.now();
           await broker.startEmpty();
-          await until('connected again', 30_000, () => connectedAt(agent).length > connects);
+          await until('connected again', 60_000, () => connectedAt(agent).length > connects);
           const away = performance.now() - brokenAt;
           const connack = connectedAt(agent).at(-1) ?? 0;
-          let whole = 0;
-          await until(
-            'the truth is whole',
-            15_000,
-            async () => {
-              const now = truth(await retainedNow(broker.url));
-              whole = Date.now();
-              return Object.keys(before).every((topic) => topic in now);
-            },
-            100,
-          );
+          // as it was heard, for to read all that is kept takes a while; the former broker says nothing any more
+          const missing = (): string[] => {
+            const now = new Set(watcher.heard.filter((m) => m.at >= brokenAt && m.text !== '').map((m) => m.topic));
+            return Object.keys(before).filter((topic) => !now.has(topic));
+          };
+          await until('the truth is whole', 45_000, () => missing().length === 0).catch((e) => {
+            throw new Error(`${e}: ${missing()}`);
+          });
+          const whole = Date.now();
           console.log(`  ${what}: connected ${seconds(away)} after the broker was back, whole ${seconds(whole - connack)} after CONNACK`);
           assert.ok(whole - connack < 15_000);
           await sleep(3_000);
-          const after = truth(await retainedNow(broker.url));
-          assert.deepEqual(Object.keys(after), Object.keys(before), 'no topic more, none less');
-          // an event of the loss may stand in info's conditions no longer: all else is word for word the same
-          assert.deepEqual(after, before);
-          const port = Number(new URL(broker.url).port);
-          assert.deepEqual(Object.keys(await retainedOnly(port, '#')), Object.keys(before), 'no ghosts');
+          // the condition of the loss goes when it goes; then all is word for word the same, no topic more, none less
+          let after = truth(await retainedNow(broker.url));
+          await until('all is as it was', 30_000, async () => {
+            after = truth(await retainedNow(broker.url));
+            return isDeepStrictEqual(after, before);
+          }).catch(() => assert.deepEqual(after, before));
+          await onlyTopics(Number(new URL(broker.url).port), Object.keys(before));
           assert.deepEqual(await running(nodeName), containers);
           assert.ok(!watcher.heard.slice(heardFrom).some((m) => m.text === '' && m.topic in before), 'nothing that is true was cleared');
-          assertTold(watcher, nodeName);
+          assertTold(watcher, nodeName, { eventsAgain: true });
         });
       } finally {
         await broker.stop();
@@ -295,7 +319,7 @@ describe('the broker', { concurrency: 3 }, () => {
         const watcher = await watch(broker.url);
         const names = ['stays', 'goes', 'goes-later'];
         dropAllSorts(agent, names);
-        await watcher.untilAll('all pods run', (values) => runningIn(agent, values, names), 30_000);
+        await watcher.untilAll('all pods run', (values) => runningIn(agent, values, names), 60_000);
         const foreign: Readonly<Record<string, string>> = {
           'podsched/v1/nodes/ghosts-2/pods/default/goes': '{"of":"a neighbour"}',
           'podsched/v1/nodes/other/sync/default/goes': '{}',
@@ -307,17 +331,21 @@ describe('the broker', { concurrency: 3 }, () => {
         for (const [topic, text] of Object.entries({ ...foreign, ...ghosts }))
           await watcher.client.publishAsync(topic, text, { qos: 1, retain: true });
         const containers = await running(nodeName);
-        await broker.restart(); // what is retained is on its disk
-        assert.ok(Object.keys(ghosts)[0] !== undefined && (await retainedNow(broker.url)).has(Object.keys(ghosts)[0] ?? ''));
-        await broker.kill();
+        await broker.end();
+        // looked for on its disk: the agent clears them as soon as it may read them again
+        const disk = readFileSync(join(broker.dir, 'store/mosquitto.db'), 'latin1');
+        for (const topic of Object.keys(ghosts)) assert.ok(disk.includes(topic), `${topic} is kept`);
         agent.removeManifest('goes.yaml');
-        await until('the agent ends it', 10_000, async () => !('goes' in (await phases(agent))));
+        await until('the agent ends it', 45_000, async () => {
+          const now = await phases(agent);
+          return 'stays' in now && !('goes' in now);
+        });
         await agent.kill9();
         agent.removeManifest('goes-later.yaml');
         agent.removeManifest('broken.yaml');
         agent.removeManifest('map.yaml');
         agent.start();
-        await until('the new agent ends the other', 15_000, async () => {
+        await until('the new agent ends the other', 45_000, async () => {
           const now = await phases(agent);
           return 'stays' in now && !('goes-later' in now);
         });
@@ -333,14 +361,14 @@ describe('the broker', { concurrency: 3 }, () => {
         let now: string[] = [];
         await until(
           'only live topics',
-          30_000,
+          60_000,
           async () => {
             now = [...(await retainedNow(broker.url, '#')).keys()].sort();
             return JSON.stringify(now) === JSON.stringify(want);
           },
           200,
         ).catch(() => assert.deepEqual(now, want));
-        assert.deepEqual(Object.keys(await retainedOnly(broker.port, '#')), want);
+        await onlyTopics(broker.port, want);
         const kept = await retainedNow(broker.url, '#');
         for (const [topic, text] of Object.entries(foreign))
           assert.deepEqual(kept.get(topic), text.startsWith('{') ? JSON.parse(text) : text);
@@ -363,28 +391,28 @@ describe('the broker', { concurrency: 3 }, () => {
     try {
       await withAgent({ nodeName, servers: [`mqtt://127.0.0.1:${port}`] }, async (agent, watch) => {
         dropAllSorts(agent, ['one', 'two']);
-        await until('both run', 15_000, async () => {
+        await until('both run', 60_000, async () => {
           const now = await phases(agent);
           return now.one === 'Running' && now.two === 'Running';
         });
-        const found = (await conditions(agent)).find((c) => c.type === 'BrokerUnreachable');
-        assert.match(found?.message ?? '', /ECONNREFUSED/);
+        await until('it is said', 45_000, async () => (await unreachable(agent)) !== undefined);
+        assert.match((await unreachable(agent))?.message ?? '', /ECONNREFUSED/);
         assert.match((await agent.get('/healthz')).body, /\[-\]broker failed/);
         const containers = await running(nodeName);
         broker = await startMosquitto({ port });
         const watcher = await watch(broker.url);
-        await watcher.until(agent.topic('online'), (v) => told(v).state === 'online', 30_000);
+        await watcher.until(agent.topic('online'), (v) => told(v).state === 'online', 90_000);
         const since = performance.now();
         const expected = ['info', 'sync/_files/broken~2eyaml', ...['sync/default/one', 'sync/default/secret:tls', 'sync/default/refused']];
         await watcher.untilAll(
           'everything',
           (values) => runningIn(agent, values, ['one', 'two']) && expected.every((t) => values.has(agent.topic(t))),
         );
-        await until('events of before', 15_000, () =>
+        await until('events of before', 45_000, () =>
           watcher.heard.some((m) => m.topic.includes('/events/default') && m.text.includes('"Started"')),
         );
         console.log(`  a broker that comes late has everything ${seconds(performance.now() - since)} after online, events too`);
-        await until('no condition', 10_000, async () => !(await conditions(agent)).some((c) => c.type === 'BrokerUnreachable'));
+        await until('no condition', 45_000, async () => (await unreachable(agent)) === undefined);
         assert.deepEqual(await running(nodeName), containers);
         assertTold(watcher, nodeName);
       });
@@ -404,14 +432,14 @@ describe('the broker', { concurrency: 3 }, () => {
     try {
       await withAgent({ nodeName, servers: [guarded.url], config: { mqtt: { username: 'pi', passwordFile } } }, async (agent) => {
         agent.drop('a.yaml', sleeper('a'));
-        await until('it runs', 15_000, async () => (await phases(agent)).a === 'Running');
-        const found = (await conditions(agent)).find((c) => c.type === 'BrokerUnreachable');
-        assert.equal(found?.reason, 'Refused');
+        await until('it runs', 60_000, async () => (await phases(agent)).a === 'Running');
+        await until('it is said', 45_000, async () => (await unreachable(agent)) !== undefined);
+        assert.equal((await unreachable(agent))?.reason, 'Refused');
         const containers = await running(nodeName);
         writeFileSync(passwordFile, 'right-pa55\n', { mode: 0o600 });
         await agent.restart();
-        await until('connected', 10_000, () => connectedAt(agent).length === 1);
-        await until('no condition', 10_000, async () => !(await conditions(agent)).some((c) => c.type === 'BrokerUnreachable'));
+        await until('connected', 45_000, () => connectedAt(agent).length === 1);
+        await until('no condition', 45_000, async () => (await unreachable(agent)) === undefined);
         assert.deepEqual(await running(nodeName), containers);
         assert.ok(!/pa55/.test(agent.log()), 'a password is never logged');
         assert.ok(!(await agent.get('/configz')).body.includes('pa55'));
@@ -439,11 +467,11 @@ describe('the broker', { concurrency: 3 }, () => {
         await here.untilAll(
           'told at the first',
           (values) => runningIn(agent, values, ['a']) && values.has(agent.topic('sync/_files/broken~2eyaml')),
-          30_000,
+          60_000,
         );
         console.log(`  moved to the other server, all told, ${seconds(performance.now() - moved)} after the first one died`);
         assert.deepEqual(await running(nodeName), containers);
-        assertTold(here, nodeName);
+        assertTold(here, nodeName, { eventsAgain: true });
       });
     } finally {
       await Promise.all([first.stop(), second.stop()]);
@@ -459,7 +487,7 @@ describe('the broker', { concurrency: 3 }, () => {
       await withAgent({ nodeName, servers: [`mqtt://127.0.0.1:${silent.port}`, broker.url] }, async (agent, watch) => {
         agent.drop('a.yaml', sleeper('a'));
         const watcher = await watch(broker.url);
-        await watcher.untilAll('told at the second', (values) => runningIn(agent, values, ['a']), 25_000);
+        await watcher.untilAll('told at the second', (values) => runningIn(agent, values, ['a']), 60_000);
         assert.match(logLines(agent, 'no broker connection')[0]?.detail as string, /no answer within/);
       });
     } finally {
@@ -483,16 +511,15 @@ describe('the broker', { concurrency: 3 }, () => {
           proxy.swallowAnswers = proxy.swallowRequests = true;
           const silentAt = performance.now();
           agent.drop('a.yaml', sleeper('a', { round: '1' }));
-          await until('the loss is noticed', 15_000, () => logLines(agent, 'the broker connection ended').length > 0);
+          await until('the loss is noticed', 45_000, () => logLines(agent, 'the broker connection ended').length > 0);
           console.log(`  a silent line is noticed after ${seconds(performance.now() - silentAt)} (keepalive 5 s)`);
           proxy.swallowAnswers = proxy.swallowRequests = false;
-          await watcher.until(agent.topic('pods/default/a'), (v) => told(v).metadata?.labels?.round === '1', 30_000);
+          await watcher.until(agent.topic('pods/default/a'), (v) => told(v).metadata?.labels?.round === '1', 60_000);
           await watcher.until(agent.topic('online'), (v) => told(v).state === 'online');
-          assert.deepEqual(
-            (await conditions(agent)).map((c) => c.type).filter((type) => type !== 'LimitsNotEnforced'), // of this machine
-            [],
-          );
-          assertTold(watcher, nodeName);
+          // of the broker; the machine may have its own
+          const left = async () => (await conditions(agent)).map((c) => c.type).filter((type) => /^(Broker|Duplicate)/.test(type));
+          await until('no condition is left', 45_000, async () => (await left()).length === 0);
+          assertTold(watcher, nodeName, { eventsAgain: true });
         },
       );
     } finally {
@@ -516,16 +543,17 @@ describe('the broker', { concurrency: 3 }, () => {
         );
         await watcher.client.publishAsync(agent.topic('pods/old/ghost'), ghost, { qos: 1, retain: true });
         await agent.kill9();
-        await watcher.until(online, (v) => told(v).state === 'lost', 2_000);
+        // long before a broker that only misses it would say so
+        await watcher.until(online, (v) => told(v).state === 'lost', 10_000);
         agent.removeManifest('goes.yaml');
         agent.start();
         await watcher.until(online, (v) => told(v).state === 'online');
         const want = ['info', 'online', 'pods/default/stays', 'sync/default/stays'].map((t) => agent.topic(t));
-        await until('only live topics', 15_000, async () => {
+        await until('only live topics', 60_000, async () => {
           return JSON.stringify([...(await retainedNow(broker.url, '#')).keys()].sort()) === JSON.stringify(want);
         });
         assert.equal(await agent.stop(), 0);
-        await watcher.until(online, (v) => told(v).state === 'offline', 2_000);
+        await watcher.until(online, (v) => told(v).state === 'offline');
         assertTold(watcher, nodeName);
       });
     } finally {
@@ -555,16 +583,16 @@ describe('the broker', { concurrency: 3 }, () => {
               await sleep(400);
             }
             agent.drop('a.yaml', sleeper('a', { round: `${round}-last` }));
-            await until('the agent knows', 5_000, async () => (await agent.get('/pods')).body.includes(`${round}-last`));
+            await until('the agent knows', 45_000, async () => (await agent.get('/pods')).body.includes(`${round}-last`));
             await sleep(200);
             proxy[way] = false;
             proxy.cut();
-            await watcher.until(topic, (v) => label(v) === `${round}-last`, 30_000);
+            await watcher.until(topic, (v) => label(v) === `${round}-last`, 60_000);
           }
           await sleep(1_000);
           assert.equal(label((await retainedNow(broker.url)).get(topic)), '2-last');
           assert.deepEqual(await running(nodeName), containers);
-          assertTold(watcher, nodeName);
+          assertTold(watcher, nodeName, { eventsAgain: true });
         });
       } finally {
         await proxy.close();
@@ -576,7 +604,7 @@ describe('the broker', { concurrency: 3 }, () => {
   test('a value of env is in no file that others may read', async () => {
     await withAgent({ nodeName: 'secretive' }, async (agent) => {
       dropAllSorts(agent, ['a']);
-      await until('it runs', 15_000, async () => (await phases(agent)).a === 'Running');
+      await until('it runs', 60_000, async () => (await phases(agent)).a === 'Running');
       await agent.stop();
       const open: string[] = [];
       for (const dir of [agent.stateDir, agent.runDir]) {

@@ -32,7 +32,7 @@ export async function killShims(socket: string): Promise<void> {
   if (left.length > 0)
     await until('shims to see their containers end', 2_000, () => shims(socket).every((s) => childrenOf(s).length === 0)).catch(() => {});
   for (const shim of shims(socket)) killPid(shim, 'SIGKILL');
-  await until('shims to end', 5_000, () => shims(socket).length === 0);
+  await until('shims to end', 30_000, () => shims(socket).length === 0);
 }
 
 /** Mount points under `dir`, deepest first. */

@@ -31,6 +31,8 @@ export interface Rule {
   readonly reason: string;
   /** Whether it is needed is a matter of the moment or of the machine: enough that there is something it is about. */
   readonly varies?: true;
+  /** There may be nothing that it is about, here or today. */
+  readonly mayRest?: true;
   apply(both: Both): void;
 }
 
@@ -220,9 +222,21 @@ export const rules: readonly Rule[] = [
     apply: ({ ours }) => dropKeys(ours.events, (event) => event.includes(' Warning ProbeHint: ')),
   },
   {
+    name: 'a busy machine',
+    reason: 'a probe that had no time for its answer, or came before its server listened, is told so and asked again',
+    varies: true,
+    mayRest: true,
+    apply: ({ ours, theirs }) => {
+      const words =
+        / Warning Unhealthy: (Startup probe failed: dial tcp .*connection refused|\w+ probe failed: .*(timed out|timeout|deadline exceeded))/;
+      dropKeys(ours.events, (event) => words.test(event) && !(event in theirs.events));
+    },
+  },
+  {
     name: 'limits of whole pods',
     reason: 'on a machine with cgroup v1 only containers are limited, and a pod whose own limits are not is told so',
     varies: true,
+    mayRest: true,
     apply: ({ ours }) => {
       dropKeys(ours.events, (event) => event === ' Warning LimitsNotEnforced: pod level');
       if (Array.isArray(ours.status.conditions))

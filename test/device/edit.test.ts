@@ -91,7 +91,7 @@ describe('an edit touches as little as it can', { concurrency: 6 }, () => {
     lab.agent.removeManifest('renamed.yml');
     await gone(lab, name);
     const took = performance.now() - removedAt;
-    assert.ok(took >= 2_900 && took < 20_000, `the new grace is the one that counts: ${took} ms`);
+    assert.ok(took >= 2_900 && took < 29_000, `the new grace is the one that counts, not the old one of 30 s: ${took} ms`);
   });
 
   test('image, environment, command and limits of one container restart that one only, in the same pod', async () => {
@@ -131,12 +131,12 @@ describe('an edit touches as little as it can', { concurrency: 6 }, () => {
       lab,
       name,
       (p) => status(p, 'b')?.state.waiting?.reason === 'CrashLoopBackOff' && (status(p, 'b')?.restartCount ?? 0) >= 2,
-      40_000,
+      90_000,
     );
-    const editedAt = performance.now();
     const mended = await edit(crashing, two(name));
-    const took = performance.now() - editedAt;
-    assert.ok(took < 12_000, `20 s of back-off were left, and it took ${took} ms`);
+    const newest = (seen: Seen) => seen.shown.containers.find((c) => c.name === 'b');
+    const waited = Number(((newest(mended)?.startedAt ?? 0n) - (newest(crashing)?.finishedAt ?? 0n)) / 1_000_000n);
+    assert.ok(waited > 0 && waited < 20_000, `its back-off was 20 s, and it was started after ${waited} ms`);
     untouched(mended, crashing, 'a');
     assert.equal(status(mended.pod, 'b')?.restartCount, (status(crashing.pod, 'b')?.restartCount ?? 0) + 1);
   });

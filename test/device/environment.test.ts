@@ -28,7 +28,7 @@ const object = (kind: string, name: string, data: object): string =>
 /** What attempt `n` of container `main` wrote, with a line that begins so; fails with the agent's log. */
 async function said(podName: string, n: number, line: string): Promise<string> {
   let text = '';
-  await until(`${podName} to say ${line}`, 30_000, () => {
+  await until(`${podName} to say ${line}`, 60_000, () => {
     try {
       const folder = readdirSync(agent.podLogsDir).find((f) => f.startsWith(`default_${podName}_`)) ?? '';
       text = readFileSync(join(agent.podLogsDir, folder, 'main', `${n}.log`), 'utf8').replaceAll(/^\S+ std\w+ F /gm, '');
@@ -56,7 +56,7 @@ test('an environment comes from a ConfigMap, a Secret and the node; what is miss
   agent.drop('teller.yaml', manifest(pod('teller', { containers: [main] })));
 
   let why = '';
-  await until('the pod to wait for its ConfigMap', 30_000, async () => {
+  await until('the pod to wait for its ConfigMap', 60_000, async () => {
     why = (await agent.cli('why', 'teller')).stdout;
     return why.includes('CreateContainerConfigError');
   }).catch((e) => {
@@ -65,11 +65,16 @@ test('an environment comes from a ConfigMap, a Secret and the node; what is miss
   assert.match(why, /configmap "site" not found/);
   assert.match(why, /What helps: Put a file of kind: ConfigMap with the name site/);
 
+  // how long a pod takes here that waits for nothing
+  const yardBegan = performance.now();
+  agent.drop('yard.yaml', manifest(pod('yard', { containers: [container('main', tell)] })));
+  await said('yard', 0, 'arg=');
+  const usual = performance.now() - yardBegan;
   const began = performance.now();
   agent.drop('site.yaml', object('ConfigMap', 'site', { data: { PLACE: 'under the roof' } }));
   const text = await said('teller', 0, 'arg=');
   const took = performance.now() - began;
-  assert.ok(took < 3000, `${took} ms`);
+  assert.ok(took < 2 * usual + 2000, `${took} ms, and ${usual} ms where nothing is waited for: it comes by the object, not by another try`);
   const arch = process.arch === 'x64' ? 'amd64' : process.arch;
   const site = 'attic/attic-pi/${NODE.name}';
   const [first, second] = value.split('\n'); // `sort` takes them apart
@@ -97,7 +102,7 @@ test('an environment comes from a ConfigMap, a Secret and the node; what is miss
     (JSON.parse((await agent.get('/events')).body) as { items: V1Event[] }).items.find(
       (e) => e.involvedObject.name === 'bad' && e.reason === 'Failed',
     );
-  await until('the bad one to fail', 30_000, async () => (await failure()) !== undefined);
+  await until('the bad one to fail', 60_000, async () => (await failure()) !== undefined);
   assert.match((await failure())?.message ?? '', /…/);
   const bodies = await Promise.all(['/pods', '/sync', '/events'].map((path) => agent.get(path)));
   const told = [agent.log(), ...bodies.map((r) => r.body)].join('\n');

@@ -23,12 +23,12 @@ const env = () => ({ ...process.env, PODSCHED_BUNDLE: bundle, PODSCHED_RUN_DIR: 
 const podOf = async (name: string): Promise<ToldPod | undefined> =>
   ((JSON.parse((await agent.get('/pods')).body) as { items?: ToldPod[] }).items ?? []).find((p) => p.metadata.name === name);
 const runs = (name: string): Promise<void> =>
-  until(`${name} runs`, 40_000, async () => (await podOf(name))?.status.containerStatuses?.every((c) => c.state.running) === true);
+  until(`${name} runs`, 90_000, async () => (await podOf(name))?.status.containerStatuses?.every((c) => c.state.running) === true);
 
 before(async () => {
   bed = await startBed({ name: 'exec' });
   agent = await startAgent(bed, { nodeName: 'exec' });
-  await until('the agent answers', 20_000, async () => (await agent.get('/pods').catch(() => undefined))?.status === 200);
+  await until('the agent answers', 60_000, async () => (await agent.get('/pods').catch(() => undefined))?.status === 200);
   agent.drop('web.yaml', manifest(pod('web')));
   agent.drop(
     'two.yaml',
@@ -99,10 +99,14 @@ describe('exec on a real containerd', { concurrency: 3 }, () => {
   });
 
   test('a mistake has its code: nobody, no such container, one that does not run, no such command', async () => {
+    // it rests for 20 s now
+    const crash = async () => (await podOf('crash'))?.status.containerStatuses?.[0];
+    const rests = async () => (await crash())?.state.waiting?.reason === 'CrashLoopBackOff' && ((await crash())?.restartCount ?? 0) >= 2;
+    await until('it rests for a while', 90_000, rests);
     for (const [args, code, message] of [
+      [['crash', '--', 'ls'], 3, /container not found \("main"\)/],
       [['wab', '--', 'ls'], 3, /pod "wab" not found in namespace "default"; did you mean "web"\?/],
       [['web', '-c', 'x', '--', 'ls'], 3, /container x is not valid for pod web/],
-      [['crash', '--', 'ls'], 3, /container not found \("main"\)/],
       [['web', '--', '/nowhere'], 1, /nowhere/],
     ] as const) {
       const got = await podsched(['exec', ...args]);
@@ -128,20 +132,26 @@ describe('exec on a real containerd', { concurrency: 3 }, () => {
     const { child, ended, out } = inTerminal(
       `stty rows 33 cols 111; tty >${size}; ${command} exec -it web -- sh; echo "left with $?"; stty -a`,
     );
-    await until('the prompt', 20_000, () => out().includes('# '));
+    await until('the prompt', 60_000, () => out().includes('# '));
     child.stdin?.write('stty size; tty\r');
-    await until('the size', 10_000, () => /33 111\r\n\/dev\/pts/.test(out()));
+    await until('the size', 45_000, () => /33 111\r\n\/dev\/pts/.test(out()));
     await podsched(['version']);
     const resized = spawn('stty', ['-F', readFileSync(size, 'utf8').trim(), 'rows', '20', 'cols', '70']);
     await once(resized, 'close');
-    await sleep(300);
-    child.stdin?.write('stty size\r');
-    await until('the new size', 10_000, () => /20 70\r\n/.test(out()));
+    // nobody says when it has come there: it is asked until it has
+    const asksAgain = () => {
+      if (/20 70\r\n/.test(out())) return true;
+      child.stdin?.write('stty size\r');
+      return false;
+    };
+    await until('the new size', 45_000, asksAgain, 500);
     // Ctrl-C goes to the program over there, not to us
-    child.stdin?.write('sleep 1000\r');
+    child.stdin?.write("echo be''gins; sleep 1000\r");
+    await until('it sleeps', 45_000, () => out().includes('begins\r\n'));
     await sleep(500);
     child.stdin?.write('\x03');
-    await sleep(300);
+    const upTo = out().length;
+    await until('the prompt again', 45_000, () => out().slice(upTo).includes('# '));
     child.stdin?.write('echo alive; exit 6\r');
     const { out: all } = await ended;
     assert.match(all, /alive\r\n/);
@@ -155,7 +165,7 @@ describe('exec on a real containerd', { concurrency: 3 }, () => {
       const { child, ended, out } = inTerminal(
         `sh -c 'echo $$ >${agent.dir}/pid; exec ${command} exec -it web -- sh'; echo "left with $?"; stty -a`,
       );
-      await until('the prompt', 20_000, () => out().includes('# '));
+      await until('the prompt', 60_000, () => out().includes('# '));
       process.kill(Number(readFileSync(join(agent.dir, 'pid'), 'utf8')), `SIG${signal}`);
       const { out: all } = await ended;
       assert.match(all, /left with 1(43|29)\r\n/);
@@ -193,12 +203,11 @@ describe('exec on a real containerd', { concurrency: 3 }, () => {
     try {
       other.drop('held.yaml', manifest(pod('held')));
       const run = (args: readonly string[]) => other.cli(...args);
-      await until('held runs', 40_000, async () => (await run(['exec', 'held', '--', 'true'])).code === 0);
+      await until('held runs', 90_000, async () => (await run(['exec', 'held', '--', 'true'])).code === 0);
       const session = run(['exec', 'held', '--', 'sleep', '1000']);
-      await until('it sleeps', 20_000, async () => (await run(['exec', 'held', '--', 'ps'])).stdout.includes('sleep 1000'));
-      const began = performance.now();
-      await other.stop();
-      assert.ok(performance.now() - began < 5000);
+      await until('it sleeps', 60_000, async () => (await run(['exec', 'held', '--', 'ps'])).stdout.includes('sleep 1000'));
+      // what holds it up for ten seconds is cut, and then its exit code says so
+      assert.equal(await other.stop(), 0);
       assert.equal((await session).code, 1);
     } finally {
       await other.remove();
@@ -213,17 +222,18 @@ describe('debug on a real containerd', () => {
     const { code, err } = await podsched(['debug', 'web', ...image, '--env', 'A=b', '--', 'sh', '-c', 'echo "$A"; exec sleep 1000']);
     assert.deepEqual([code, err], [0, '']);
     const status = async () => (await podOf('web'))?.status.ephemeralContainerStatuses?.[0];
-    await until('it runs', 20_000, async () => (await status())?.state.running !== undefined);
+    await until('it runs', 60_000, async () => (await status())?.state.running !== undefined);
     const id = (await status())?.containerID;
     assert.deepEqual(
       (await podOf('web'))?.spec.ephemeralContainers?.map((c) => [c.name, c.image]),
       [['look', 'localhost/busybox:2']],
     );
-    assert.equal((await podsched(['logs', 'web', '-c', 'look'])).out, 'b\n');
+    // what it says comes into its log a moment later
+    await until('it has spoken', 45_000, async () => (await podsched(['logs', 'web', '-c', 'look'])).out === 'b\n');
     assert.equal((await podsched(['exec', 'web', '-c', 'look', '--', 'true'])).code, 0);
 
     await agent.restart();
-    await until('it is told again', 20_000, async () => (await status().catch(() => undefined))?.state.running !== undefined);
+    await until('it is told again', 60_000, async () => (await status().catch(() => undefined))?.state.running !== undefined);
     assert.equal((await status())?.containerID, id);
     const app = (p: ToldPod | undefined) => p?.status.containerStatuses?.map((c) => [c.containerID, c.restartCount]);
     assert.deepEqual(app(await podOf('web')), app(before));
@@ -231,7 +241,7 @@ describe('debug on a real containerd', () => {
     assert.equal((await podsched(['exec', 'web', '-c', 'look', '--', 'kill', '1'])).code, 0);
     await podsched(['exec', 'web', '-c', 'look', '--', 'kill', '-9', '1']);
     await bed.ctr('task', 'kill', '-s', 'SIGKILL', id?.replace('containerd://', '') ?? '');
-    await until('it has ended', 20_000, async () => (await status())?.state.terminated !== undefined);
+    await until('it has ended', 60_000, async () => (await status())?.state.terminated !== undefined);
     await sleep(1500);
     assert.equal((await status())?.containerID, id);
     assert.equal((await podOf('web'))?.status.phase, 'Running');
@@ -240,9 +250,9 @@ describe('debug on a real containerd', () => {
 
   test('debug -it is in the container’s own process, sees the target’s processes, and has its exit code', async () => {
     const { child, ended, out } = inTerminal(`${command} debug -it two --image localhost/busybox:1 --target b -- sh; echo "left with $?"`);
-    await until('it is there', 30_000, () => /try pressing enter/.test(out()));
+    await until('it is there', 60_000, () => /try pressing enter/.test(out()));
     child.stdin?.write('\r');
-    await until('the prompt', 10_000, () => out().includes('# '));
+    await until('the prompt', 45_000, () => out().includes('# '));
     child.stdin?.write('ps; exit 5\r');
     const { out: all } = await ended;
     assert.match(all, /sleep 2147483647/);
@@ -265,11 +275,11 @@ describe('debug on a real containerd', () => {
     await runs('short');
     assert.equal((await podsched(['debug', 'short', '--image', 'localhost/busybox:1', '--', 'sleep', '1000'])).code, 0);
     const stored = () => readdirSync(join(agent.stateDir, 'state')).filter((name) => name.startsWith('ephemeral'));
-    await until('it is stored', 5000, () => stored().length > 0);
-    const uid = (await podOf('short'))?.metadata.uid ?? '';
-    assert.ok(stored().some((name) => name.includes(uid)));
+    const uid = (await podOf('short'))?.metadata.uid;
+    assert.ok(uid);
+    await until('it is stored', 45_000, () => stored().some((name) => name.includes(uid)));
     agent.removeManifest('short.yaml');
-    await until('the pod is gone', 20_000, async () => (await podOf('short')) === undefined);
-    await until('what was stored is gone', 10_000, () => !stored().some((name) => name.includes(uid)));
+    await until('the pod is gone', 60_000, async () => (await podOf('short')) === undefined);
+    await until('what was stored is gone', 45_000, () => !stored().some((name) => name.includes(uid)));
   });
 });

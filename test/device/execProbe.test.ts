@@ -28,20 +28,25 @@ const running = (n: number): number => processes().filter(({ argv }) => argv.at(
 const rssMb = (): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${agent.pid}/status`, 'utf8'))?.[1]) / 1024;
 
 test('probes that hang are ended one by one, become rarer, cost next to nothing, and no other pod fails for them', {
-  timeout: 90_000,
+  timeout: 240_000,
 }, async (t) => {
+  const began = performance.now();
   drop(pod('stuck', { containers: [container('main', undefined, { readinessProbe: probe('sleep', seconds(0)) })] }));
   drop(pod('forks', { containers: [container('main', undefined, { readinessProbe: probe('sh', '-c', `sleep ${seconds(1)} & wait`) })] }));
   drop(pod('slow', { containers: [container('main', undefined, { livenessProbe: probe('sleep', seconds(2)) })] }));
   drop(
     pod('good', {
       containers: [
-        container('main', undefined, { readinessProbe: probe('true'), livenessProbe: { ...probe('true'), failureThreshold: 1 } }),
+        // `true` alone may take more than a second on a busy machine
+        container('main', undefined, {
+          readinessProbe: { ...probe('true'), timeoutSeconds: 5 },
+          livenessProbe: { ...probe('true'), timeoutSeconds: 5, failureThreshold: 1 },
+        }),
       ],
     }),
   );
-  await until('they hang', 30_000, () => running(0) > 0 && running(1) > 0);
-  await until('the good one is ready', 15_000, async () => conditionOf(await podOf('good'), 'Ready') === 'True');
+  await until('they hang', 60_000, () => running(0) > 0 && running(1) > 0);
+  await until('the good one is ready', 60_000, async () => conditionOf(await podOf('good'), 'Ready') === 'True');
   const [early, most] = [rssMb(), [0, 0, 0]];
   const unready: string[] = [];
   for (const end = performance.now() + 25_000; performance.now() < end; await sleep(100)) {
@@ -52,8 +57,10 @@ test('probes that hang are ended one by one, become rarer, cost next to nothing,
   const [stuck = 0, forks = 0, slow = 0] = most;
   t.diagnostic(`processes at most: ${most}; ${early} MB and then ${rssMb()} MB`);
   assert.ok(stuck <= 2 && slow <= 2, `one at a time, and the one before may be about to go: ${most}`);
-  // what a killed shell leaves behind lives until its container ends: rarer questions bound it
-  assert.ok(forks <= 10, `${most}`);
+  // what a killed shell leaves behind lives until its container ends: rarer questions bound it, three each second, three each other one,
+  // and then one in four seconds
+  const lasted = (performance.now() - began) / 1000;
+  assert.ok(forks <= 8 + (lasted - 11) / 4, `${most} in ${lasted} s`);
   assert.ok(rssMb() - early < 15, `from ${early} MB to ${rssMb()} MB`);
   assert.deepEqual(unready, []);
   assert.equal(statusOf(await podOf('good'), 'main')?.restartCount, 0);
@@ -61,15 +68,13 @@ test('probes that hang are ended one by one, become rarer, cost next to nothing,
     (await eventsOf(agent, 'good')).filter((e) => e.startsWith('Unhealthy')),
     [],
   );
-  assert.ok(
-    (await eventsOf(agent, 'stuck')).some((e) => /^Unhealthy: Readiness probe .*timed? ?out/i.test(e)),
-    'a time-out is a failure',
-  );
-  assert.ok(
-    (await eventsOf(agent, 'stuck')).some((e) => /^ProbeHint: Readiness probe timed out 3 times in a row: .* every 2 s$/.test(e)),
-    (await eventsOf(agent, 'stuck')).join('\n'),
-  );
-  assert.ok((statusOf(await podOf('slow'), 'main')?.restartCount ?? 0) >= 1, 'also of a liveness probe');
+  const told = async (what: string, words: RegExp) =>
+    until(what, 45_000, async () => (await eventsOf(agent, 'stuck')).some((e) => words.test(e))).catch(async (e) => {
+      throw new Error(`${e}\n${(await eventsOf(agent, 'stuck')).join('\n')}`);
+    });
+  await told('a time-out is a failure', /^Unhealthy: Readiness probe .*timed? ?out/i);
+  await told('it is asked less often', /^ProbeHint: Readiness probe timed out 3 times in a row: .* every 2 s$/);
+  await until('also of a liveness probe', 60_000, async () => (statusOf(await podOf('slow'), 'main')?.restartCount ?? 0) >= 1);
   for (const name of ['stuck', 'forks', 'slow', 'good']) agent.removeManifest(`${name}.yaml`);
-  await until('nothing of them is left', 20_000, () => [0, 1, 2].every((n) => running(n) === 0));
+  await until('nothing of them is left', 60_000, () => [0, 1, 2].every((n) => running(n) === 0));
 });

@@ -1,7 +1,7 @@
 /** Field case G11 and L4 on a real containerd: a disk that is mounted late, one that is away again, and pods that wait for one another. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -52,14 +52,14 @@ describe('gates', { concurrency: true }, () => {
   test('G11: a pod that waits for a disk is started within seconds of its mount, and the folder below was never written', async () => {
     const disk = mountPoint('late');
     drop('store', writer(disk), waits(`mount:${disk}`));
-    await until('it is told', 30_000, () => reason('store') === 'WaitingForMount');
+    await until('it is told', 60_000, () => reason('store') === 'WaitingForMount');
     assert.equal(toldSync(lab, 'store')?.message, `${disk} is not a mount point`);
     await sleep(7_000); // it looks again each 5 s
     assert.deepEqual([readdirSync(disk), await sandboxesOf('store'), toldPod(lab, 'store')?.status.phase], [[], 0, 'Pending']);
     attach(disk);
-    await until('it runs', 30_000, () => isReady('store'));
-    await until('it writes to the disk', 10_000, () => existsSync(join(disk, 'data/log')));
-    assert.equal(reason('store'), 'Ready');
+    await until('it runs', 60_000, () => isReady('store'));
+    await until('it writes to the disk', 45_000, () => existsSync(join(disk, 'data/log')));
+    await until('it is told well', 45_000, () => reason('store') === 'Ready');
     const told = (await eventsOf(lab.agent, 'store')).filter((e) => e.includes('WaitingForMount'));
     assert.equal(told.length, 1, 'told once');
   });
@@ -68,14 +68,14 @@ describe('gates', { concurrency: true }, () => {
     const disk = mountPoint('lost');
     attach(disk);
     drop('keeper', writer(disk), waits(`mount:${disk}`));
-    await until('it runs', 30_000, () => isReady('keeper'));
+    await until('it runs', 60_000, () => isReady('keeper'));
     const main = async () =>
       (await lab.bed.cri.containers()).find((c) => c.state === 'running' && c.labels['io.kubernetes.pod.name'] === 'keeper');
     const first = (await main())?.id;
     execFileSync('umount', ['-l', disk]);
     // an edit makes the agent look at the pod
     drop('keeper', writer(disk), waits(`mount:${disk}`, undefined, { seen: 'true' }));
-    await until('the edit is told', 30_000, () => toldPod(lab, 'keeper')?.metadata.labels?.seen === 'true');
+    await until('the edit is told', 60_000, () => toldPod(lab, 'keeper')?.metadata.labels?.seen === 'true');
     await sleep(1_000);
     assert.ok(isReady('keeper'), 'a gate that closes later stops nothing');
     assert.equal((await main())?.id, first);
@@ -84,19 +84,22 @@ describe('gates', { concurrency: true }, () => {
     await sleep(6_000); // it looks again each 5 s
     assert.deepEqual(readdirSync(disk), [], 'the folder below');
     attach(disk);
-    await until('it runs again', 30_000, () => isReady('keeper'));
+    await until('it runs again', 60_000, () => isReady('keeper'));
     assert.deepEqual(readdirSync(disk), ['data']);
   });
 
   test('L4: a pod that waits for another starts at the moment that one is ready, and its later restart touches nothing', async () => {
-    const slow = { exec: { command: ['test', '-e', '/tmp/ready'] }, periodSeconds: 1 };
-    const script = "trap 'exit 0' TERM; sleep 3; touch /tmp/ready; sleep 2147483647 & wait";
+    // ready when it was seen that it is not
+    const sign = mountPoint('sign');
+    const slow = { exec: { command: ['test', '-e', '/sign/ready'] }, periodSeconds: 1 };
+    const main = container('main', undefined, { readinessProbe: slow, volumeMounts: [{ name: 'sign', mountPath: '/sign' }] });
     drop('after', {}, waits('pod/default/before=Ready'));
-    await until('it waits', 30_000, () => toldSync(lab, 'after')?.message === 'pod default/before does not exist');
-    drop('before', { containers: [container('main', ['sh', '-c', script], { readinessProbe: slow })] }, {});
-    await until('it is not ready', 30_000, () => toldSync(lab, 'after')?.message === 'pod default/before is not ready');
+    await until('it waits', 60_000, () => toldSync(lab, 'after')?.message === 'pod default/before does not exist');
+    drop('before', { volumes: [{ name: 'sign', hostPath: { path: sign } }], containers: [main] }, {});
+    await until('it is not ready', 60_000, () => toldSync(lab, 'after')?.message === 'pod default/before is not ready');
+    writeFileSync(join(sign, 'ready'), '');
     await until('the first is ready', 60_000, () => isReady('before'));
-    await until('the second follows', 20_000, () => isReady('after'));
+    await until('the second follows', 60_000, () => isReady('after'));
     const { containerID } = toldPod(lab, 'after')?.status.containerStatuses?.[0] ?? {};
     lab.agent.removeManifest('before.yaml');
     await until('the first is gone', 60_000, () => toldPod(lab, 'before') === undefined);
@@ -111,7 +114,7 @@ describe('gates', { concurrency: true }, () => {
       ['a', 'default/a waits for default/b waits for default/a'],
       ['b', 'default/b waits for default/a waits for default/b'],
     ] as const) {
-      await until(`${name} is told`, 30_000, () => reason(name) === 'WaitCycle');
+      await until(`${name} is told`, 60_000, () => reason(name) === 'WaitCycle');
       assert.equal(toldSync(lab, name)?.message, `${way}: none of them can ever start`);
     }
     await sleep(2_000);
@@ -121,19 +124,19 @@ describe('gates', { concurrency: true }, () => {
   });
 
   test('after its time-out a pod starts without what it waits for, and says so', async () => {
-    drop('late', {}, waits('pod/default/none=Ready', '3s'));
-    await until('it waits', 30_000, () => reason('late') === 'WaitingForPod');
-    await until('it runs', 20_000, () => isReady('late'));
+    drop('late', {}, waits('pod/default/none=Ready', '8s'));
+    await until('it waits', 60_000, () => reason('late') === 'WaitingForPod');
+    await until('it runs', 60_000, () => isReady('late'));
     const events = await eventsOf(lab.agent, 'late');
     assert.ok(
-      events.some((e) => /WaitTimeout.*started after waiting 3s, although pod default\/none does not exist/.test(e)),
+      events.some((e) => /WaitTimeout.*started after waiting 8s, although pod default\/none does not exist/.test(e)),
       events.join('\n'),
     );
   });
 
   test('a gate that nobody knows refuses the pod by its path, with the nearest', async () => {
     drop('wrong', {}, waits('mounts:/mnt/ssd'));
-    await until('it is refused', 30_000, () => toldSync(lab, 'wrong')?.phase === 'Refused');
+    await until('it is refused', 60_000, () => toldSync(lab, 'wrong')?.phase === 'Refused');
     const [problem] = toldSync(lab, 'wrong')?.sources[0]?.problems ?? [];
     assert.deepEqual([problem?.path, problem?.nearest], ['metadata.annotations[podsched.dev/wait-for]', 'mount:/mnt/ssd']);
   });

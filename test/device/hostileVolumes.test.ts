@@ -59,7 +59,7 @@ test('mounts left in an emptyDir, links and pipes, a last-words file played with
   await until('it runs', 60_000, () => toldPod(lab, 'bad')?.status.phase === 'Running');
   const uid = toldPod(lab, 'bad')?.metadata.uid ?? '';
   const own = join(pods(), uid, 'volumes/kubernetes.io~empty-dir/own');
-  await until('its deeds are done', 30_000, () => existsSync(join(own, 'done')));
+  await until('its deeds are done', 60_000, () => existsSync(join(own, 'done')));
   assert.equal(readFileSync(join(own, 'in/sub/f'), 'utf8'), 'precious', 'the mount came through');
 
   lab.agent.removeManifest('bad.yaml');

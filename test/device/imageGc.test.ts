@@ -103,7 +103,7 @@ test('from 95 % down to 80 %: used, pinned and sandbox images survive, the other
   });
   try {
     const all = ['apple:1', 'berry:1', 'cherry:1', 'dead:1', 'imported:1', 'named:1'];
-    await until('the images are here', 30_000, async () => (await runtime.images.imageStatus('localhost/dead:1')) !== undefined);
+    await until('the images are here', 60_000, async () => (await runtime.images.imageStatus('localhost/dead:1')) !== undefined);
     // a container that has ended, of a sandbox that has ended
     const config = sandboxConfig('ended', { logDirectory: `${bed.dir}/logs` });
     const sandbox = await runtime.runSandbox(config, '');
@@ -113,7 +113,7 @@ test('from 95 % down to 80 %: used, pinned and sandbox images survive, the other
       config,
     );
     await runtime.startContainer(id);
-    await until('it has ended', 10_000, async () => (await runtime.containerStatus(id)).state === 'exited');
+    await until('it has ended', 45_000, async () => (await runtime.containerStatus(id)).state === 'exited');
     await runtime.stopSandbox(sandbox);
 
     const listed = await gc.list();
@@ -171,9 +171,9 @@ test('F3: a full disk takes no image that a pod names: removed and added again, 
     agent.drop('crashing.yaml', manifest(pod('crashing', { containers: [container('main', exit(1), { image: 'localhost/crashing:1' })] })));
     await small.fill(95);
     agent.start();
-    await until('the pod runs', 30_000, async () => (await phase('named').catch(() => undefined)) === 'Running');
+    await until('the pod runs', 60_000, async () => (await phase('named').catch(() => undefined)) === 'Running');
     const conditions = async () => JSON.parse((await agent.get('/conditions')).body).items as { type: string; message: string }[];
-    await until('the node says it', 30_000, async () => (await conditions()).some((c) => c.type === 'ImageDiskFilling'));
+    await until('the node says it', 60_000, async () => (await conditions()).some((c) => c.type === 'ImageDiskFilling'));
     // older than the minimum age; a change brings housekeeping sooner
     await sleep(4000);
     agent.drop('poke.yaml', manifest(pod('poke')));
@@ -188,17 +188,17 @@ test('F3: a full disk takes no image that a pod names: removed and added again, 
 
     await small.fill(95);
     agent.removeManifest('named.yaml');
-    await until('it is gone', 30_000, async () => (await phase('named')) === undefined);
+    await until('it is gone', 60_000, async () => (await phase('named')) === undefined);
     agent.drop('named.yaml', named);
-    await until('it runs again', 30_000, async () => (await phase('named')) === 'Running');
+    await until('it runs again', 60_000, async () => (await phase('named')) === 'Running');
 
     const list = await agent.cli('images', 'list');
     assert.match(list.stdout, /^NAME .*IMAGE ID .*SIZE .*USED BY .*PINNED\n/);
     assert.match(list.stdout, /^localhost\/named:1 .*MB +default\/named +pod$/m);
     assert.match(list.stdout, /^localhost\/pause:1 .*sandbox/m);
     agent.removeManifest('named.yaml');
-    await until('it is gone', 30_000, async () => (await phase('named')) === undefined);
-    await until('its containers are gone', 30_000, async () =>
+    await until('it is gone', 60_000, async () => (await phase('named')) === undefined);
+    await until('its containers are gone', 60_000, async () =>
       /localhost\/named:1 /.test((await agent.cli('images', 'prune', '--dry-run')).stdout),
     );
     assert.deepEqual(await small.images(), ['crashing:1', 'named:1'], 'a dry run only tells');

@@ -36,7 +36,7 @@ function ask(url: string, o: { readonly auth?: string; readonly timeoutMs?: numb
       res.on('error', () => end('cut'));
     });
     req.on('error', (e: NodeJS.ErrnoException) => end(e.code ?? e.message));
-    req.setTimeout(o.timeoutMs ?? 10_000, () => req.destroy(Object.assign(new Error('late'), { code: 'late' })));
+    req.setTimeout(o.timeoutMs ?? 30_000, () => req.destroy(Object.assign(new Error('late'), { code: 'late' })));
     req.end();
   });
 }
@@ -71,8 +71,8 @@ test('the registry of the test bed serves what was pushed, and its proxy does ea
     assert.ok(performance.now() - began > 1000, 'it took its time');
 
     registry.setFault({ does: 'hangs', afterBytes: 500, on: 'blob' });
-    assert.equal((await ask(blob, { timeoutMs: 500 })).body.length, 500);
-    await until('the proxy to see the client go', 5000, () => registry.requests.at(-1)?.closedEarly === true);
+    assert.equal((await ask(blob, { timeoutMs: 3000 })).body.length, 500);
+    await until('the proxy to see the client go', 30_000, () => registry.requests.at(-1)?.closedEarly === true);
     await registry.setGone(true);
     assert.equal((await ask(url)).broken, 'ECONNREFUSED', 'nobody listens');
     await registry.setGone(false);

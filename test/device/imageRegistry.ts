@@ -134,7 +134,7 @@ export async function startImageRegistry(o: RegistryOptions = {}): Promise<Image
   try {
     const tls = o.wrongCertificate === true ? await selfSigned(dir, outerAddress()) : undefined;
     const address = tls === undefined ? '127.0.0.1' : outerAddress();
-    await until('docker-registry to serve', 20_000, () => {
+    await until('docker-registry to serve', 60_000, () => {
       if (!daemon.running()) throw new Error(`docker-registry ended at once:\n${readFileSync(logFile, 'utf8').slice(-2000)}`);
       return answers(upstream);
     });
@@ -299,13 +299,13 @@ class FaultyProxy {
       socket.on('error', () => {}); // a client that goes away is what tests do
     });
     server.on('tlsClientError', () => {});
+    // it comes back under the same number after it was gone: nobody may get that meanwhile
+    if (this.port === 0) this.port = await freePort();
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(this.port, this.address, resolve);
     });
     this.#server = server;
-    const at = server.address();
-    this.port = at !== null && typeof at === 'object' ? at.port : 0;
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { leftovers, machineTraces, runMark } from '../leftovers.ts';
-import { mustRun, startDaemon } from './process.ts';
+import { mustRun, processes, startDaemon, until } from './process.ts';
 
 test('a process that a run left is found by the mark it inherited, and only that one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podsched-left-'));
@@ -12,6 +12,9 @@ test('a process that a run left is found by the mark it inherited, and only that
   const left = startDaemon('sleep', ['60'], { logFile: join(folder, 'log'), env: { ...process.env, [runMark]: mark } });
   const others = startDaemon('sleep', ['60'], { logFile: join(folder, 'log'), env: { ...process.env, [runMark]: `${mark}0` } });
   try {
+    // whoever starts it becomes it a moment later
+    const sleeps = (pid: number) => processes().some((p) => p.pid === pid && p.argv[0] === 'sleep');
+    await until('both to be what they are', 30_000, () => sleeps(left.pid) && sleeps(others.pid));
     assert.deepEqual(leftovers(mark, folder, machineTraces()).processes, [{ pid: left.pid, what: 'sleep 60' }]);
   } finally {
     await left.end();

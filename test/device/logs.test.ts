@@ -1,6 +1,6 @@
 /** `podsched logs` on a real containerd: what containers say, across rotations, restarts and ends. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { ToldPod, V1ContainerStatus } from '../../src/api/status.ts';
@@ -17,7 +17,7 @@ let agent: Agent;
 before(async () => {
   bed = await startBed({ name: 'logs' });
   agent = await startAgent(bed, { nodeName: 'logs' });
-  await until('the agent answers', 20_000, async () => (await agent.get('/pods').catch(() => undefined))?.status === 200);
+  await until('the agent answers', 60_000, async () => (await agent.get('/pods').catch(() => undefined))?.status === 200);
 });
 after(async () => {
   await agent?.remove();
@@ -35,7 +35,7 @@ async function told(
   wanted: (c: V1ContainerStatus) => boolean,
 ): Promise<{ pod: ToldPod; status: V1ContainerStatus }> {
   let found: { pod: ToldPod; status: V1ContainerStatus } | undefined;
-  await until(`${of.metadata.name}/${name}`, 40_000, async () => {
+  await until(`${of.metadata.name}/${name}`, 120_000, async () => {
     const { items } = JSON.parse((await agent.get('/pods')).body) as { items?: ToldPod[] };
     const seen = items?.find((p) => p.metadata.name === of.metadata.name);
     const status = [...(seen?.status.initContainerStatuses ?? []), ...(seen?.status.containerStatuses ?? [])].find((c) => c.name === name);
@@ -58,9 +58,19 @@ function logs(file: string, ...args: string[]): { daemon: Daemon; bytes(): Buffe
   return { daemon, bytes: () => (existsSync(logFile) ? readFileSync(logFile) : Buffer.alloc(0)) };
 }
 
+/** What `podsched logs` shows, once it is so: what a container says comes into its log a moment later. */
+async function says(wanted: RegExp, ...args: string[]): Promise<string> {
+  let text = '';
+  await until(`${args.join(' ')} to be ${wanted}`, 45_000, async () => {
+    text = (await agent.cli('logs', ...args)).stdout;
+    return wanted.test(text);
+  }).catch(() => assert.match(text, wanted));
+  return text;
+}
+
 describe('logs of real containers', { concurrency: 4 }, () => {
   test('a follower misses no line across rotations, and ends with its container', async () => {
-    const talk = drop(pod('talk', { containers: [container('main', counting)] }));
+    const talk = drop(pod('talk', { terminationGracePeriodSeconds: 30, containers: [container('main', counting)] }));
     const { pod: running, status } = await told(talk, 'main', (c) => c.state.running !== undefined);
     const id = status.containerID?.replace('containerd://', '') ?? '';
     const log = join(agent.podLogsDir, `default_talk_${running.metadata.uid}`, 'main', '0.log');
@@ -68,12 +78,12 @@ describe('logs of real containers', { concurrency: 4 }, () => {
     const lines = (): string[] => follower.bytes().toString().split('\n').slice(0, -1);
     for (const turn of [1, 2, 3]) {
       const before = lines().length;
-      await until('more lines', 20_000, () => lines().length >= before + 10);
+      await until('more lines', 45_000, () => lines().length >= before + 10);
       renameSync(log, `${log}.${turn}`);
       await bed.cri.reopenLog(id);
     }
     const before = lines().length;
-    await until('lines of the last file', 20_000, () => lines().length >= before + 10);
+    await until('lines of the last file', 45_000, () => lines().length >= before + 10);
     agent.removeManifest('talk.yaml');
     assert.equal(await follower.daemon.exited, 0);
     const all = lines();
@@ -85,20 +95,31 @@ describe('logs of real containers', { concurrency: 4 }, () => {
   });
 
   test('of a container that crashes again and again there are the current log and the previous one, and why names the command', async () => {
-    const crash = drop(pod('crash', { containers: [container('main', say('cat /proc/sys/kernel/random/uuid; sleep 3; exit 1'))] }));
+    const signs = join(agent.dir, 'signs');
+    mkdirSync(signs);
+    const script = 'cat /proc/sys/kernel/random/uuid; [ -e /signs/stay ] && exec sleep 1000; sleep 1; exit 1';
+    const spec = {
+      volumes: [{ name: 'signs', hostPath: { path: signs } }],
+      containers: [container('main', say(script), { volumeMounts: [{ name: 'signs', mountPath: '/signs' }] })],
+    };
+    // long enough for three commands on a busy machine
+    const crash = drop(pod('crash', spec, { annotations: { 'podsched.dev/crash-backoff': '40s,40s' } }));
     await told(crash, 'main', (c) => c.state.waiting?.reason === 'CrashLoopBackOff');
-    // all within the ten seconds before it starts again
     const [first, same, why] = await Promise.all([agent.cli('logs', 'crash'), agent.cli('logs', 'crash', '-p'), agent.cli('why', 'crash')]);
+    writeFileSync(join(signs, 'stay'), '');
     assert.match(first.stdout, /^[0-9a-f-]{36}\n$/);
     assert.equal(same.stdout, first.stdout);
     assert.match(why.stdout, /Log: +podsched logs crash$/m);
-    await told(crash, 'main', (c) => c.state.running !== undefined && c.restartCount === 2);
-    const [now, previous] = [await agent.cli('logs', 'crash'), await agent.cli('logs', 'crash', '-p')];
-    assert.equal(previous.stdout, first.stdout);
-    assert.notEqual(now.stdout, first.stdout);
-    assert.match(now.stdout, /^[0-9a-f-]{36}\n$/);
+    const { status } = await told(crash, 'main', (c) => c.state.running !== undefined && c.restartCount === 2);
+    const now = await says(/^[0-9a-f-]{36}\n$/, 'crash');
+    assert.equal((await agent.cli('logs', 'crash', '-p')).stdout, first.stdout);
+    assert.notEqual(now, first.stdout);
     // a follower stays with its instance, as with kubectl
-    assert.equal(await logs('crash.out', 'crash', '-f').daemon.exited, 0);
+    const follower = logs('crash.out', 'crash', '-f');
+    await until('it follows', 45_000, () => follower.bytes().toString() === now);
+    await bed.ctr('tasks', 'kill', '-s', 'SIGKILL', status.containerID?.replace('containerd://', '') ?? '');
+    assert.equal(await follower.daemon.exited, 0);
+    assert.equal(follower.bytes().toString(), now);
   });
 
   test('init containers have logs too; a pod with several containers asks which, unless its manifest says', async () => {
@@ -109,16 +130,13 @@ describe('logs of real containers', { concurrency: 4 }, () => {
     const several = drop(pod('several', spec));
     const annotated = drop(pod('annotated', spec, { annotations: { 'kubectl.kubernetes.io/default-container': 'b' } }));
     for (const p of [several, annotated]) for (const name of ['a', 'b']) await told(p, name, (c) => c.state.running !== undefined);
-    const init = (await agent.cli('logs', 'several', '-c', 'first')).stdout;
+    const init = await says(/\n.*\n/, 'several', '-c', 'first');
     assert.deepEqual(init.split('\n').sort(), ['', 'careful', 'prepared']);
-    assert.match(
-      (await agent.cli('logs', 'several', '-c', 'a', '--timestamps')).stdout,
-      /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{9}(Z|[+-]\d\d:\d\d) I am a\n$/,
-    );
+    await says(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{9}(Z|[+-]\d\d:\d\d) I am a\n$/, 'several', '-c', 'a', '--timestamps');
     const which = await agent.cli('logs', 'several');
     assert.equal(which.code, 2);
     assert.match(which.stderr, /must be specified for pod several, choose one of: \[a b\] or one of the init containers: \[first\]/);
-    assert.equal((await agent.cli('logs', 'annotated')).stdout, 'I am b\n');
+    await says(/^I am b\n$/, 'annotated');
     assert.equal((await agent.cli('logs', 'several', '-c', 'a', '-p')).code, 1);
     assert.equal((await agent.cli('logs', 'nobody')).code, 3);
   });
@@ -134,7 +152,7 @@ describe('logs of real containers', { concurrency: 4 }, () => {
     await told(wild, 'main', (c) => c.state.running !== undefined);
     const follower = logs('wild.out', 'wild', '-f');
     const wanted = Buffer.concat([Buffer.from([0xff, 0x01]), Buffer.from('\x1b[2J\n'), Buffer.from(`${'z'.repeat(100_000)}\n`)]);
-    await until('all of it', 20_000, () => follower.bytes().length >= wanted.length);
+    await until('all of it', 45_000, () => follower.bytes().length >= wanted.length);
     assert.ok(follower.bytes().equals(wanted));
     follower.daemon.signal('SIGINT');
     assert.equal(await follower.daemon.exited, 'SIGINT');

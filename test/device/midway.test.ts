@@ -30,7 +30,7 @@ describe('killed in the middle', () => {
         'slow',
         stay('slow'),
         {
-          startupProbe: { ...exec(...sh('note "slow asked"')), periodSeconds: 1, timeoutSeconds: 1 },
+          startupProbe: { ...exec(...sh('note "slow asked"')), periodSeconds: 1, timeoutSeconds: 30 },
           readinessProbe: exec('true'),
           livenessProbe: exec('true'),
         },
@@ -44,12 +44,12 @@ describe('killed in the middle', () => {
           lab,
           n,
           (p) => p.status.phase === 'Running' && statusOf(p, 'main')?.ready === (n !== bad) && statusOf(p, 'main')?.started === true,
-          30_000,
+          60_000,
           n === bad,
         ),
       ),
     );
-    await until('the bad one was asked', 20_000, async () => (await eventsOf(lab.agent, bad)).some((e) => e.startsWith('Unhealthy')));
+    await until('the bad one was asked', 60_000, async () => (await eventsOf(lab.agent, bad)).some((e) => e.startsWith('Unhealthy')));
     await sleep(1_100); // a time told anew would be another one
     for (let round = 0; round < 3; round++) {
       const heard = lab.watcher.heard.length;
@@ -57,7 +57,7 @@ describe('killed in the middle', () => {
       await lab.agent.kill9();
       await sleep(300);
       lab.agent.start();
-      await Promise.all(names.map((n) => agreed(lab, n, (p) => seqOf(p) > (seq.get(n) ?? 0), 30_000, n === bad)));
+      await Promise.all(names.map((n) => agreed(lab, n, (p) => seqOf(p) > (seq.get(n) ?? 0), 60_000, n === bad)));
       await sleep(2_500); // whatever would come after the start
       for (const { topic, text } of lab.watcher.heard.slice(heard))
         for (const [i, n] of names.entries())
@@ -80,15 +80,15 @@ describe('killed in the middle', () => {
     await lab.agent.kill9();
     const killedAt = uptime();
     lab.agent.start();
-    const again = await diary.of('hooked asks', 15_000, killedAt);
+    const again = await diary.of('hooked asks', undefined, killedAt);
     await gone(lab, name);
-    const term = await diary.of('hooked TERM', 1_000);
+    const term = await diary.of('hooked TERM');
     const done = diary.entries().filter((e) => e.text === 'hooked is done' && e.at <= term.at);
     assert.ok(
       done.some((e) => e.at >= again.at),
       'the second hook ran to its end before TERM',
     );
-    assert.ok(term.at - again.at < 12 && uptime() - killedAt < 20);
+    assert.ok(term.at - again.at < 12 && uptime() - killedAt < 45);
     assert.equal(diary.entries().filter((e) => e.text === 'hooked begins').length, 1, 'it never started again');
   });
 
@@ -108,8 +108,8 @@ describe('killed in the middle', () => {
     const from = uptime();
     lab.agent.removeManifest(`${name}.yaml`);
     await gone(lab, name);
-    assert.ok(uptime() - from < 8);
-    await diary.of('hung TERM', 1_000);
+    assert.ok(uptime() - from < 45, 'not held up by a hook of 1000 s');
+    await diary.of('hung TERM');
   });
 
   test('a postStart hook that hangs is cut when its pod is removed, and holds up no other pod', async () => {
@@ -118,12 +118,12 @@ describe('killed in the middle', () => {
     );
     await diary.of('stuck asks');
     const other = drop(pod('other'));
-    await agreed(lab, other, (p) => conditionOf(p, 'Ready') === 'True', 10_000);
+    await agreed(lab, other, (p) => conditionOf(p, 'Ready') === 'True');
     const from = uptime();
     lab.agent.removeManifest(`${name}.yaml`);
     await gone(lab, name);
-    assert.ok(uptime() - from < 8, `${uptime() - from} s`);
-    await diary.of('stuck TERM', 1_000);
+    assert.ok(uptime() - from < 45, `${uptime() - from} s, and the hook takes 1000 s`);
+    await diary.of('stuck TERM');
   });
 });
 

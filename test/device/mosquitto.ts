@@ -33,6 +33,9 @@ export interface MosquittoOptions {
   readonly files?: Readonly<Record<string, string>>;
 }
 
+/** How long it may take to write its store when it is asked to end: killed, it would have forgotten. */
+const storeMs = 30_000;
+
 const answers = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -71,7 +74,7 @@ export async function startMosquitto(o: MosquittoOptions = {}): Promise<Mosquitt
   const start = async () => {
     const started = startDaemon(program, ['-c', join(dir, 'mosquitto.conf')], { logFile });
     daemon = started;
-    await until(`mosquitto on port ${port}`, 10_000, async () => {
+    await until(`mosquitto on port ${port}`, 30_000, async () => {
       if (!started.running()) throw new Error(`mosquitto ended at once:\n${readFileSync(logFile, 'utf8')}`);
       return await answers(port);
     });
@@ -93,10 +96,10 @@ export async function startMosquitto(o: MosquittoOptions = {}): Promise<Mosquitt
       await daemon.exited;
     },
     end: async () => {
-      await daemon.end();
+      await daemon.end(storeMs);
     },
     restart: async (how = {}) => {
-      await daemon.end();
+      await daemon.end(storeMs);
       if (how.empty === true) rmSync(join(store, 'mosquitto.db'), { force: true });
       await start();
     },

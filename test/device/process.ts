@@ -142,16 +142,30 @@ export function killPid(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** A TCP port of the loopback that nobody listens on now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
-    });
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
+
+const given = new Set<number>();
+const lowestPort = 10_240;
+
+/**
+ * A TCP port of the loopback that nobody listens on now. It is below those that the kernel gives by itself, to whoever connects or listens
+ * without a number: nobody gets it between this choice and its use, or while who has it is away for a moment.
+ */
+export async function freePort(): Promise<number> {
+  const ownRange = Number(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').trim().split(/\s+/)[0]);
+  const end = ownRange > lowestPort + 1000 ? ownRange : 32_768;
+  for (let i = 0; i < 1000; i++) {
+    const port = lowestPort + Math.floor(Math.random() * (end - lowestPort));
+    if (given.has(port) || !(await isFree(port))) continue;
+    given.add(port);
+    return port;
+  }
+  throw new Error('no port');
 }
 
 /** Waits until `check` is true; rejects after `timeoutMs` with what was waited for. */

@@ -92,7 +92,7 @@ const text = (path: string): string => {
 async function follows(what: string, check: () => boolean): Promise<void> {
   const start = performance.now();
   while (!check()) {
-    if (performance.now() - start > 20_000) throw new Error(`${what}: not in 20 s\n${lab.agent.log().slice(-3000)}`);
+    if (performance.now() - start > 30_000) throw new Error(`${what}: not in 30 s\n${lab.agent.log().slice(-3000)}`);
     await sleep(10);
   }
 }
@@ -100,7 +100,7 @@ async function follows(what: string, check: () => boolean): Promise<void> {
 const events = async (): Promise<readonly V1Event[]> => (JSON.parse((await lab.agent.get('/events')).body) as { items: V1Event[] }).items;
 const why = async (): Promise<string> => (await lab.agent.cli('why', 'teller')).stdout;
 const told = (what: string, part: string): Promise<void> =>
-  until(what, 20_000, async () => (await why()).includes(part)).catch(async (e) => {
+  until(what, 60_000, async () => (await why()).includes(part)).catch(async (e) => {
     throw new Error(`${e}\n${await why()}\n${lab.agent.log().slice(-3000)}`);
   });
 
@@ -110,7 +110,7 @@ test('B1, L1: the pod waits for each object by its name, in whatever order they 
   assert.match(await why(), /FailedMount/);
   drop('Secret', 'key', { data: { pin: Buffer.from(canary).toString('base64') } });
   drop('ConfigMap', 'app', { data: { 'a.conf': 'a = 1', b: 'b1', c: 'c1' }, binaryData: { bin: 'AAE=' } });
-  await until('the pod to run', 30_000, async () => (await running()) !== undefined).catch(async (e) => {
+  await until('the pod to run', 60_000, async () => (await running()) !== undefined).catch(async (e) => {
     throw new Error(`${e}\n${await why()}\n${lab.agent.log().slice(-3000)}`);
   });
   const files = '/conf/sub/a /whole/b /key/pin /all/pin /all/b /info/labels';
@@ -157,21 +157,26 @@ test('L1: a key and an object that are removed leave their files, are told, and 
   lab.agent.removeManifest('secret-key.yaml');
   await told('the Secret to be missed', 'secret "key" not found');
   assert.equal(text(`${root}/key/pin`), `${canary}-2`);
-  const messages = (await events()).filter((e) => e.reason === 'FailedMount').map((e) => e.message);
-  assert.ok(messages.includes('MountVolume.SetUp failed for volume "key" : secret "key" not found'), messages.join('\n'));
+  let messages: string[] = [];
+  await until('the event of it', 45_000, async () => {
+    messages = (await events()).filter((e) => e.reason === 'FailedMount').map((e) => e.message);
+    return messages.includes('MountVolume.SetUp failed for volume "key" : secret "key" not found');
+  }).catch((e) => {
+    throw new Error(`${e}\n${messages.join('\n')}`);
+  });
 
   // an agent that comes anew goes on with what is there
   const data = readlinkSync(`${root}/key/..data`);
   const { ino } = lstatSync(`${root}/whole/..data`);
   await lab.agent.restart();
-  await until('the agent to be back', 20_000, async () => (await lab.agent.get('/pods').catch(() => undefined))?.status === 200);
+  await until('the agent to be back', 60_000, async () => (await lab.agent.get('/pods').catch(() => undefined))?.status === 200);
   drop('Secret', 'key', { stringData: { pin: `${canary}-3` } });
   await follows('the Secret to be back', () => text(`${root}/key/pin`) === `${canary}-3`);
   assert.notEqual(readlinkSync(`${root}/key/..data`), data);
   assert.equal(lstatSync(`${root}/whole/..data`).ino, ino, 'what did not change was not written');
   drop('ConfigMap', 'app', { data: { 'a.conf': 'a = 4', b: 'b3' } });
   await follows('the key to be back', () => text(`${root}/conf/sub/a`) === 'a = 4');
-  await until('all to be well', 20_000, async () => !(await why()).includes('FailedMount'));
+  await until('all to be well', 60_000, async () => !(await why()).includes('FailedMount'));
   assert.equal(await rootOf(lab.bed, 'teller'), root, 'nothing was restarted');
 });
 
@@ -198,6 +203,6 @@ test('the bytes of the Secret are in memory, in its manifest and in the checkpoi
   assert.ok(!said.includes(canary));
   const uid = readdirSync(join(agent.stateDir, 'pods'))[0] ?? '';
   agent.removeManifest('teller.yaml');
-  await until('the pod to be gone', 30_000, async () => !readdirSync(join(agent.stateDir, 'pods')).includes(uid));
+  await until('the pod to be gone', 60_000, async () => !readdirSync(join(agent.stateDir, 'pods')).includes(uid));
   assert.ok(!readFileSync('/proc/self/mountinfo', 'utf8').includes(uid));
 });

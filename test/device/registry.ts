@@ -2,7 +2,7 @@
  * Who has a test bed on this machine: one small file per bed under /run. It lets the last bed put back what beds share (the empty
  * kubepods trees, port-mapping chains, the forwarding switch), and lets a later start clear away a bed whose owner was killed.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { run, sleep, startTicks } from './process.ts';
 
@@ -85,25 +85,61 @@ export async function enter(record: BedRecord): Promise<void> {
     };
     writeFileSync(machineFile, JSON.stringify(before));
   }
-  writeFileSync(join(folder, `${record.name}.json`), JSON.stringify(record));
+  write(record);
 }
 
+/** Whole or not at all: others read without the lock. */
+function write(record: BedRecord): void {
+  const file = join(folder, `${record.name}.json`);
+  writeFileSync(`${file}.new`, JSON.stringify(record));
+  renameSync(`${file}.new`, file);
+}
+
+/** Beds come and go while one looks: what went between the list and the reading is gone. */
 export function records(): BedRecord[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((f) => f.endsWith('.json') && f !== basename(machineFile))
-    .map((f) => JSON.parse(readFileSync(join(folder, f), 'utf8')) as BedRecord);
+  try {
+    return readdirSync(folder)
+      .filter((f) => f.endsWith('.json') && f !== basename(machineFile))
+      .flatMap((f) => {
+        const text = textOf(join(folder, f));
+        return text === undefined ? [] : [JSON.parse(text) as BedRecord];
+      });
+  } catch (e) {
+    if (isGone(e)) return [];
+    throw e;
+  }
+}
+
+const isGone = (e: unknown): boolean => (e as NodeJS.ErrnoException).code === 'ENOENT';
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (e) {
+    if (isGone(e)) return undefined;
+    throw e;
+  }
 }
 
 /** True while the process that made the bed lives. */
-export const ownerLives = (record: BedRecord): boolean => startTicks(record.ownerPid) === record.ownerStart;
+const ownerLives = (record: BedRecord): boolean => startTicks(record.ownerPid) === record.ownerStart;
+
+/** Beds whose owner was killed, this process's own from now on: of two that look at once only one clears a bed away. */
+export const adopt = (): Promise<BedRecord[]> =>
+  locked(async () => {
+    const stale = records().filter((r) => !ownerLives(r));
+    return stale.map((record) => {
+      const mine = { ...record, ownerPid: process.pid, ownerStart: startTicks(process.pid) ?? 0 };
+      write(mine);
+      return mine;
+    });
+  });
 
 /** Strikes a bed out (call it locked). The last one gets back how the machine was before the first. */
 export function leave(name: string): MachineBefore | undefined {
   rmSync(join(folder, `${name}.json`), { force: true });
   if (records().length > 0 || !existsSync(machineFile)) return undefined;
   const before = JSON.parse(readFileSync(machineFile, 'utf8')) as MachineBefore;
-  rmSync(machineFile, { force: true });
-  rmdirSync(folder);
+  rmSync(folder, { recursive: true, force: true });
   return before;
 }

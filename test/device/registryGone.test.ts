@@ -27,7 +27,7 @@ const main = async (name: string) =>
     (await podsOf(agent).catch(() => [])).find((p) => p.metadata.name === name),
     'main',
   );
-const runs = (name: string) => until(`${name} to run`, 60_000, async () => (await main(name))?.state.running !== undefined);
+const runs = (name: string) => until(`${name} to run`, 90_000, async () => (await main(name))?.state.running !== undefined);
 
 test('F2: registry gone and agent started anew: what ran goes on, and new pods of local images start, Always ones too', async () => {
   const image = await registry.push(undefined, { name: 'field/app:1' });

@@ -32,7 +32,7 @@ test('containerd is absent, then killed ten times: the next call works, events f
     await bed.startContainerd();
     await runtime.version();
     const pod = sandboxConfig('web', { logDirectory: `${bed.dir}/logs` });
-    await until('the image is here', 10_000, async () => (await runtime.images.imageStatus(image).catch(() => undefined)) !== undefined);
+    await until('the image is here', 45_000, async () => (await runtime.images.imageStatus(image).catch(() => undefined)) !== undefined);
     const sandbox = await runtime.runSandbox(pod, '');
     const id = await runtime.createContainer(sandbox, containerConfig(pod, 'main', { image }), pod);
     await runtime.startContainer(id);
@@ -50,12 +50,12 @@ test('containerd is absent, then killed ten times: the next call works, events f
         ),
         away,
       );
-      await until('events flow', 5_000, () => ready);
+      await until('events flow', 45_000, () => ready);
       await bed.stopContainerd('SIGKILL');
       await broken;
       await assert.rejects(runtime.listContainers(), away);
       await bed.startContainerd();
-      await until('the next calls work', 5_000, async () => (await runtime.listContainers().catch(() => [])).length === 1);
+      await until('the next calls work', 45_000, async () => (await runtime.listContainers().catch(() => [])).length === 1);
     }
     assert.deepEqual(await runtime.containerStatus(id), before);
     assert.deepEqual(told, []);
@@ -85,10 +85,10 @@ test('an exec that ends is no event; the end of its container is told once', asy
       },
       stop.signal,
     );
-    await until('events flow', 5_000, () => ready);
+    await until('events flow', 45_000, () => ready);
     for (let i = 0; i < 3; i++) await bed.ctr('task', 'exec', '--exec-id', `probe${i}`, id, '/bin/true');
     await runtime.stopContainer(id, 0);
-    await until('the end was told', 5_000, () => told.some((e) => e.topic === 'exit'));
+    await until('the end was told', 45_000, () => told.some((e) => e.topic === 'exit'));
     assert.deepEqual(told, [{ containerId: id, topic: 'exit' }]);
     stop.abort();
     await stream;

@@ -39,7 +39,7 @@ const drop = (of: PodText): void => agent.drop(`${of.metadata.name}.yaml`, manif
 /** The lines a container wrote. */
 async function said(podName: string, name: string): Promise<string[]> {
   let lines: string[] = [];
-  await until(`${name} of ${podName} to speak`, 30_000, () => {
+  await until(`${name} of ${podName} to speak`, 60_000, () => {
     try {
       const folder = readdirSync(agent.podLogsDir).find((f) => f.startsWith(`default_${podName}_`));
       const text = readFileSync(join(agent.podLogsDir, folder ?? '', name, '0.log'), 'utf8');
@@ -106,7 +106,7 @@ describe('what containers are and see', { concurrency: 4 }, () => {
     );
     has(await said('profile', 'calm'), 'Seccomp:2', 'chmod=refused');
     has(await said('profile', 'free'), 'Seccomp:0', 'chmod=done');
-    await until('the other container is refused', 20_000, async () => {
+    await until('the other container is refused', 60_000, async () => {
       const { stdout } = await agent.cli('get', 'pods', 'profile', '-o', 'json');
       return stdout.includes('CreateContainerError') && stdout.includes('none.json');
     });
@@ -169,12 +169,12 @@ describe('what containers are and see', { concurrency: 4 }, () => {
   test('a container that must not be root is not made as root, and a sysctl of the machine refuses the pod by path', async () => {
     drop(pod('nonroot', { containers: [teller('main', { securityContext: { runAsNonRoot: true } })] }));
     drop(pod('vm', { securityContext: { sysctls: [{ name: 'vm.swappiness', value: '1' }] } }));
-    await until('nonroot is refused', 20_000, async () => {
+    await until('nonroot is refused', 60_000, async () => {
       const { stdout } = await agent.cli('get', 'pods', 'nonroot', '-o', 'json');
       return stdout.includes('CreateContainerConfigError') && stdout.includes('container has runAsNonRoot and image will run as root');
     });
     assert.equal((await bed.cri.containers()).filter((c) => c.labels['io.kubernetes.pod.name'] === 'nonroot').length, 0);
-    const { stdout } = await agent.cli('why', 'vm');
-    assert.match(stdout, /spec\.securityContext\.sysctls\[0\]\.name/);
+    const why = async () => (await agent.cli('why', 'vm')).stdout;
+    await until('vm is refused', 60_000, async () => /spec\.securityContext\.sysctls\[0\]\.name/.test(await why()));
   });
 });

@@ -5,7 +5,7 @@ import type { ToldPod } from '../../src/api/status.ts';
 import type { Lab } from './lab.ts';
 import { container, type Fields, type PodText, pod, serve } from './manifest.ts';
 import { run, sleep, until } from './process.ts';
-import { conditionOf, type Diary, dropPod, eventsOf, podsOf, setStage, sh, statusOf, stay, uptime, watchPod } from './story.ts';
+import { conditionOf, type Diary, dropPod, eventsOf, podsOf, setStage, sh, statusOf, stay, watchPod } from './story.ts';
 import { agreed, footprint, gone, shownOf, toldPod } from './truth.ts';
 
 let lab: Lab;
@@ -25,8 +25,8 @@ test('while the runtime is away no probe that cannot be asked counts, no hook is
     pod('probed', {
       containers: [
         container('main', serve, {
-          livenessProbe: { ...each(['true']), timeoutSeconds: 5 },
-          readinessProbe: { ...each(['true']), timeoutSeconds: 5 },
+          livenessProbe: { ...each(['true']), timeoutSeconds: 10 },
+          readinessProbe: { ...each(['true']), timeoutSeconds: 10 },
         }),
       ],
     }),
@@ -90,7 +90,7 @@ test('a sandbox that dies is made again for the same pod: its init containers an
   assert.notEqual(now.pod.status.podIP, first.pod.status.podIP);
   assert.equal(diary.entries().filter((e) => e.text === 'main postStart').length, 2);
   const id = neighbour.shown.containers[0]?.id ?? '';
-  await until('its new address', 10_000, async () =>
+  await until('its new address', 45_000, async () =>
     (
       await run('ctr', [
         '-a',
@@ -113,17 +113,18 @@ test('a sandbox that dies is made again for the same pod: its init containers an
 test('an agent that is stopped in peace while a preStop hook runs does not wait for it, and the next one ends the pod', async () => {
   const name = drop(
     pod('parted', {
-      terminationGracePeriodSeconds: 10,
+      terminationGracePeriodSeconds: 40,
       volumes: [diary.volume],
-      containers: [member('parted', { lifecycle: { preStop: { exec: { command: sh('note "parted asks"; sleep 4') } } } })],
+      containers: [
+        member('parted', { lifecycle: { preStop: { exec: { command: sh('note "parted asks"; sleep 10; note "parted has asked"') } } } }),
+      ],
     }),
   );
   await agreed(lab, name, ready);
   lab.agent.removeManifest(`${name}.yaml`);
   await diary.of('parted asks');
-  const from = uptime();
   assert.equal(await lab.agent.stop(), 0);
-  assert.ok(uptime() - from < 4, `${uptime() - from} s`);
+  assert.ok(!diary.entries().some((e) => e.text === 'parted has asked'));
   assert.equal((await shownOf(lab, name)).containers[0]?.state, 'running');
   lab.agent.start();
   await gone(lab, name);
@@ -131,10 +132,10 @@ test('an agent that is stopped in peace while a preStop hook runs does not wait 
 });
 
 test('twelve exec probes a second on a small machine: nobody fails for the agent’s own queue', async () => {
-  const probes = { livenessProbe: { ...each(['true']), timeoutSeconds: 3 }, readinessProbe: { ...each(['true']), timeoutSeconds: 3 } };
+  const probes = { livenessProbe: { ...each(['true']), timeoutSeconds: 5 }, readinessProbe: { ...each(['true']), timeoutSeconds: 5 } };
   const names = Array.from({ length: 6 }, (_, i) => drop(pod(`many-${i}`, { containers: [container('main', serve, probes)] })));
-  await Promise.all(names.map((n) => agreed(lab, n, ready, 45_000)));
-  await sleep(4_000);
+  await Promise.all(names.map((n) => agreed(lab, n, ready, 90_000)));
+  await sleep(8_000);
   const pods = (await podsOf(lab.agent)).filter((p) => names.includes(p.metadata.name));
   assert.equal(pods.length, names.length);
   assert.deepEqual(

@@ -50,7 +50,7 @@ export function startDiary(): Diary {
     volume: { name: 'diary', hostPath: { path: dir, type: 'Directory' } },
     mount: { name: 'diary', mountPath: '/diary' },
     entries,
-    of: async (text, timeoutMs = 20_000, from = 0) => {
+    of: async (text, timeoutMs = 45_000, from = 0) => {
       let found: Entry | undefined;
       await until(`"${text}" in the diary`, timeoutMs, () => {
         found = entries().find((e) => e.text === text && e.at >= from);

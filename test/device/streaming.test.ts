@@ -105,7 +105,9 @@ describe('a session with a real container', { concurrency: 2 }, () => {
   });
 
   test('a terminal has a size, which may change', async () => {
-    const session = await exec('stty size; read x; stty size; tty; exit 5', terminal);
+    // nobody says when a new size has come there
+    const wait = 'i=0; while [ "$(stty size)" != "17 91" ] && [ $i -lt 300 ]; do i=$((i+1)); sleep 0.1; done';
+    const session = await exec(`stty size; read x; ${wait}; stty size; tty; exit 5`, terminal);
     session.resize({ columns: 100, rows: 40 });
     let text = '';
     const reading = (async () => {
@@ -131,7 +133,7 @@ describe('a session with a real container', { concurrency: 2 }, () => {
     const session = await exec('echo $$; cat; echo ended > /tmp/ended', piped);
     for await (const _ of session.output) break;
     session.close();
-    await until('the process has ended', 10_000, async () => (await runtime.execSync(main, ['cat', '/tmp/ended'], 5)).exitCode === 0);
+    await until('the process has ended', 45_000, async () => (await runtime.execSync(main, ['cat', '/tmp/ended'], 5)).exitCode === 0);
   });
 
   test('of forty short sessions none loses its end', { timeout: 120_000 }, async () => {
@@ -145,6 +147,6 @@ describe('a session with a real container', { concurrency: 2 }, () => {
     const { stdout, code } = await all(session);
     assert.match(stdout, /\b42\r\n/);
     assert.equal(code, 0);
-    await until('it has ended', 5000, async () => (await runtime.containerStatus(shell)).exitCode === 4);
+    await until('it has ended', 45_000, async () => (await runtime.containerStatus(shell)).exitCode === 4);
   });
 });

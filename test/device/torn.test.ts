@@ -64,7 +64,7 @@ async function startsAndTouchesNothing(before: ReadonlyMap<string, number>): Pro
   lab.agent.start();
   await Promise.all(
     [...known].map(async ([name, first]) => {
-      const now = await agreed(lab, name, (p) => seqOf(p) > (before.get(name) ?? 0) && settled(p), 20_000);
+      const now = await agreed(lab, name, (p) => seqOf(p) > (before.get(name) ?? 0) && settled(p));
       assert.equal(now.pod.metadata.uid, first.pod.metadata.uid, name);
       assert.deepEqual(footprint(now.shown), footprint(first.shown), name);
     }),

@@ -200,7 +200,7 @@ export async function agreed(
   lab: Lab,
   name: string,
   check: (pod: ToldPod, sync: SyncStatus) => boolean = () => true,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
   mayBeUnready = false,
 ): Promise<Seen> {
   const end = performance.now() + timeoutMs;
@@ -232,9 +232,9 @@ export async function agreed(
 }
 
 /** Waits until nothing is told of the pod, and the runtime has nothing of it. */
-export async function gone(lab: Lab, name: string, timeoutMs = 30_000): Promise<void> {
-  const end = performance.now() + timeoutMs;
+export async function gone(lab: Lab, name: string, timeoutMs = 60_000): Promise<void> {
   await lab.watcher.untilAll(`${name} gone`, () => toldPod(lab, name) === undefined && toldSync(lab, name) === undefined, timeoutMs);
+  const end = performance.now() + 30_000;
   for (;;) {
     const { sandboxes, containers } = await shownOf(lab, name);
     if (sandboxes.length === 0 && containers.length === 0) return;

@@ -52,7 +52,7 @@ test('a container has its volumes, its names and its servers, which follow the n
       const id = await runtime.createContainer(sandboxId, config, sandbox);
       await runtime.startContainer(id);
       const sh = async (script: string): Promise<string> => {
-        const { stdout, stderr } = await runtime.execSync(id, ['/bin/sh', '-c', script], 10);
+        const { stdout, stderr } = await runtime.execSync(id, ['/bin/sh', '-c', script], 30);
         return Buffer.concat([stdout, stderr]).toString('utf8').trim();
       };
       return { id, sh };
@@ -88,7 +88,7 @@ test('a container has its volumes, its names and its servers, which follow the n
 
     await runtime.stopSandbox(sandboxId);
     await runtime.removeSandbox(sandboxId);
-    await until('the folder goes', 10_000, () =>
+    await until('the folder goes', 45_000, () =>
       manager.tearDown(desired.uid).then(
         () => true,
         () => false,

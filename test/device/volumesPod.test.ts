@@ -113,7 +113,7 @@ describe('volumes and files of pods', { concurrency: 5 }, () => {
 
     await lab.agent.kill9();
     lab.agent.start();
-    await until('the agent answers', 20_000, async () => (await lab.agent.get('/pods').catch(() => undefined))?.status === 200);
+    await until('the agent answers', 60_000, async () => (await lab.agent.get('/pods').catch(() => undefined))?.status === 200);
     const third = await agreed(lab, name, runs);
     assert.deepEqual(footprint(third.shown), footprint(second.shown));
     assert.equal(await sh(name, 'writer', 'cat /own/f /memory/h; echo y >>/own/f'), 'x\nz');
@@ -121,7 +121,7 @@ describe('volumes and files of pods', { concurrency: 5 }, () => {
 
     lab.agent.removeManifest(`${name}.yaml`);
     await gone(lab, name);
-    await until('its folder is gone', 10_000, () => !existsSync(podFolder(uid)));
+    await until('its folder is gone', 45_000, () => !existsSync(podFolder(uid)));
     assert.deepEqual(mountsBelow(podFolder(uid)), []);
     assert.equal(readFileSync(join(made, 'k'), 'utf8') + readFileSync(file, 'utf8'), 'kept\nprecious\n');
   });
@@ -145,7 +145,7 @@ describe('volumes and files of pods', { concurrency: 5 }, () => {
     assert.ok((await eventsOf(lab.agent, name)).some((e) => e.startsWith('FailedMount: MountVolume.SetUp failed for volume "disk"')));
     mkdirSync(disk);
     writeFileSync(join(disk, 'f'), 'here');
-    await agreed(lab, name, runs, 45_000);
+    await agreed(lab, name, runs, 90_000);
     assert.equal(await sh(name, 'main', 'cat /disk/f'), 'here');
   });
 
@@ -166,7 +166,7 @@ describe('volumes and files of pods', { concurrency: 5 }, () => {
     const ask = (host: string) =>
       `ip=$(awk '{for (i = 2; i <= NF; i++) if ($i == "${host}") print $1}' /etc/hosts); printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 $ip 8080 | tail -n 1`;
     const answers = () => sh(client, 'main', `${ask('web')}; ${ask('web.default')}`);
-    await until('the first answer', 10_000, async () => (await answers()) === 'one\none').catch(async (e) => {
+    await until('the first answer', 45_000, async () => (await answers()) === 'one\none').catch(async (e) => {
       throw new Error(`${e}\n${await answers()}\n${await sh(client, 'main', 'cat /etc/hosts')}`);
     });
     assert.match(await sh(client, 'main', 'cat /etc/hosts'), /^192\.0\.2\.10\tnas\tnas\.lan$/m);
@@ -175,20 +175,20 @@ describe('volumes and files of pods', { concurrency: 5 }, () => {
     drop(pod('web', { containers: site('two', [{}]) }));
     const second = await agreed(lab, 'web', (p) => runs(p) && p.metadata.uid !== first.pod.metadata.uid);
     assert.notEqual(second.pod.status.podIP, first.pod.status.podIP);
-    await until('the second answer', 10_000, async () => (await answers()) === 'two\ntwo');
+    await until('the second answer', 45_000, async () => (await answers()) === 'two\ntwo');
     const hosts = await sh(client, 'main', 'cat /etc/hosts');
     assert.ok(hosts.includes(`${second.pod.status.podIP}\tweb\tweb.default`) && !hosts.includes(`${first.pod.status.podIP}\tweb`), hosts);
 
     assert.match(await sh(client, 'main', 'cat /etc/resolv.conf'), /^nameserver 192\.0\.2\.1$/m);
     writeFileSync(resolv(), 'nameserver 192.0.2.53\n');
-    await until('the new server', 15_000, async () => /^nameserver 192\.0\.2\.53$/m.test(await sh(client, 'main', 'cat /etc/resolv.conf')));
+    await until('the new server', 45_000, async () => /^nameserver 192\.0\.2\.53$/m.test(await sh(client, 'main', 'cat /etc/resolv.conf')));
     assert.ok(!(await sh(client, 'main', 'cat /etc/resolv.conf')).includes('192.0.2.1\n'));
     assert.equal(await sh(client, 'main', 'stat -c %i /etc/hosts /etc/resolv.conf'), inode, 'in place');
     assert.deepEqual(footprint((await agreed(lab, client, runs)).shown), footprint(shown));
 
     lab.agent.removeManifest('web.yaml');
     await gone(lab, 'web');
-    await until('the name is gone', 10_000, async () => !(await sh(client, 'main', 'cat /etc/hosts')).includes('web'));
+    await until('the name is gone', 45_000, async () => !(await sh(client, 'main', 'cat /etc/hosts')).includes('web'));
   });
 
   test('the last words of a container are told: its file, the end of its log when it failed without one', async () => {
@@ -200,7 +200,7 @@ describe('volumes and files of pods', { concurrency: 5 }, () => {
         containers: [
           end('file', 'echo in the log; printf "in the file" >/dev/termination-log; exit 3'),
           // the runtime reads the two streams apart: which line it writes first is its own affair
-          end('log', 'echo first; sleep 0.3; echo the last line >&2; exit 4', fallback),
+          end('log', 'echo first; sleep 2; echo the last line >&2; exit 4', fallback),
           end('both', 'echo in the log; printf chosen >/tmp/last; exit 5', { ...fallback, terminationMessagePath: '/tmp/last' }),
           end('well', 'echo in the log', fallback),
           container('none', exit(6)),
@@ -224,7 +224,7 @@ describe('volumes and files of pods', { concurrency: 5 }, () => {
 test('of all pods that are gone no folder and no mount is left', async () => {
   for (const file of readdirSync(lab.agent.manifests)) lab.agent.removeManifest(file);
   await Promise.all(['patient', 'client'].map((n) => gone(lab, n)));
-  await until('no folder is left', 10_000, () => readdirSync(join(lab.agent.stateDir, 'pods')).length === 0);
+  await until('no folder is left', 45_000, () => readdirSync(join(lab.agent.stateDir, 'pods')).length === 0);
   assert.deepEqual(mountsBelow(lab.agent.dir), []);
   assert.deepEqual(lab.witness.offences, []);
 });

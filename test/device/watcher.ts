@@ -26,6 +26,9 @@ export interface Watcher {
   end(): Promise<void>;
 }
 
+/** Long enough for a machine that has much else to do: it is reached only where something never comes. */
+const patienceMs = 45_000;
+
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -35,7 +38,7 @@ function parse(text: string): unknown {
 }
 
 /** Connects (trying again until `timeoutMs`) and subscribes to `filter`. */
-export async function watchTopics(url: string, filter = 'podsched/v1/#', timeoutMs = 15_000): Promise<Watcher> {
+export async function watchTopics(url: string, filter = 'podsched/v1/#', timeoutMs = 45_000): Promise<Watcher> {
   const end = performance.now() + timeoutMs;
   let client: MqttClient;
   for (;;) {
@@ -56,7 +59,7 @@ export async function watchTopics(url: string, filter = 'podsched/v1/#', timeout
     values,
     heard,
     onMessage: undefined,
-    until: async (topic, check, ms = 15_000) => {
+    until: async (topic, check, ms = patienceMs) => {
       await watcher.untilAll(
         () => `${topic} (now: ${JSON.stringify(values.get(topic))?.slice(0, 600)})`,
         () => check(values.get(topic)),
@@ -64,7 +67,7 @@ export async function watchTopics(url: string, filter = 'podsched/v1/#', timeout
       );
       return values.get(topic);
     },
-    untilAll: (what, check, ms = 15_000) =>
+    untilAll: (what, check, ms = patienceMs) =>
       new Promise((resolve, reject) => {
         const look = () => {
           if (!check(values)) return;
@@ -100,6 +103,9 @@ export async function retainedNow(url: string, filter = 'podsched/v1/#'): Promis
   const found = new Map<string, unknown>();
   let seen = 0;
   const marker = `test-marker/${process.pid}-${Math.random().toString(36).slice(2)}`;
+  const gone = new Promise<never>((_, reject) => {
+    client.once('close', () => reject(new Error('the broker went while it was read')));
+  });
   const back = new Promise<void>((resolve) => {
     client.on('message', (topic, payload, packet) => {
       seen++;
@@ -107,12 +113,19 @@ export async function retainedNow(url: string, filter = 'podsched/v1/#'): Promis
       else if (packet.retain) found.set(topic, parse(payload.toString('utf8')));
     });
   });
-  await client.subscribeAsync(filter, { qos: 1 });
-  await client.subscribeAsync(marker, { qos: 1 });
-  await client.publishAsync(marker, '', { qos: 1 });
-  await back;
-  // aedes lets the marker overtake what it kept: the snapshot has ended when nothing came for a while
-  for (let before = -1; before !== seen; await sleep(250)) before = seen;
+  const asked = async () => {
+    await client.subscribeAsync(filter, { qos: 1 });
+    await client.subscribeAsync(marker, { qos: 1 });
+    await client.publishAsync(marker, '', { qos: 1 });
+    await back;
+  };
+  await Promise.race([asked(), gone]);
+  // aedes lets the marker overtake what it kept: the snapshot has ended when nothing came for a while. In five looks, since after a long
+  // pause of this process the first look comes before what waits in the socket
+  for (let before = seen, quiet = 0; quiet < 5; before = seen) {
+    await sleep(80);
+    quiet = before === seen ? quiet + 1 : 0;
+  }
   await client.endAsync();
   return found;
 }

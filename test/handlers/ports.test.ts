@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { HandlerTimeout } from '../../src/handlers/netErrors.ts';
 import { resolvePort } from '../../src/handlers/ports.ts';
 import { tcpConnect } from '../../src/handlers/tcp.ts';
+import { until } from '../until.ts';
 
 const container = {
   name: 'web',
@@ -40,14 +41,14 @@ test('a connection that stands is success and is closed at once; one that is ref
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   assert.ok(typeof address === 'object' && address !== null);
-  await tcpConnect('127.0.0.1', address.port, 1000);
-  await tcpConnect('localhost', address.port, 1000);
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await tcpConnect('127.0.0.1', address.port, 30_000);
+  await tcpConnect('localhost', address.port, 30_000);
+  await until('both were accepted', () => closed.length === 2);
   await Promise.all(closed);
   assert.equal(closed.length, 2);
   await new Promise((resolve) => server.close(resolve));
   await assert.rejects(
-    tcpConnect('127.0.0.1', address.port, 1000),
+    tcpConnect('127.0.0.1', address.port, 30_000),
     new RegExp(`^Error: dial tcp 127\\.0\\.0\\.1:${address.port}: connect: connection refused$`),
   );
 });
@@ -67,16 +68,16 @@ async function deaf(t: TestContext): Promise<number> {
 test('nobody who accepts is a time-out that says so; an abort ends the waiting with its reason', async (t) => {
   const port = await deaf(t);
   // what waits to be accepted fills the backlog
-  await tcpConnect('127.0.0.1', port, 1000);
-  await tcpConnect('127.0.0.1', port, 1000);
+  await tcpConnect('127.0.0.1', port, 30_000);
+  await tcpConnect('127.0.0.1', port, 30_000);
   await assert.rejects(tcpConnect('127.0.0.1', port, 200), (e) => {
     assert.ok(e instanceof HandlerTimeout, String(e));
     assert.equal(e.message, `dial tcp 127.0.0.1:${port}: timeout: no answer in 0.2 s`);
     return true;
   });
   const stop = new AbortController();
-  const pending = tcpConnect('127.0.0.1', port, 5000, stop.signal);
+  const pending = tcpConnect('127.0.0.1', port, 60_000, stop.signal);
   setTimeout(() => stop.abort(new Error('enough')), 50);
   await assert.rejects(pending, /enough/);
-  await assert.rejects(tcpConnect('127.0.0.1', port, 5000, stop.signal), /enough/);
+  await assert.rejects(tcpConnect('127.0.0.1', port, 60_000, stop.signal), /enough/);
 });

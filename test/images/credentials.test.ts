@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -8,6 +8,7 @@ import { matching, readDockerConfig, readPullSecret } from '../../src/images/cre
 import { type CredentialProblem, CredentialsFolder } from '../../src/images/credentialsFolder.ts';
 import { jsonFault } from '../../src/images/credentialsJson.ts';
 import { run } from '../device/process.ts';
+import { cpuMs, until } from '../until.ts';
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const config = (...names: string[]) =>
@@ -70,9 +71,7 @@ test('the same credential under several addresses is shown once', () => {
 
 test('a wildcard that tries to take long does not', () => {
   const { credentials } = readDockerConfig(config(`${'*a'.repeat(40)}b.example`), 'f');
-  const began = performance.now();
-  matching(`${'a'.repeat(60)}.example/app`, credentials);
-  assert.ok(performance.now() - began < 200);
+  assert.ok(cpuMs(() => matching(`${'a'.repeat(60)}.example/app`, credentials)) < 1000);
 });
 
 test('all forms of docker’s config are read; what cannot be used is named without a value', () => {
@@ -186,6 +185,15 @@ async function withFolder(step: (dir: string, folder: CredentialsFolder, told: C
   }
 }
 
+/** Many kernels give files the time of their last tick, up to 10 ms old: what is changed within the same one has the same time. */
+function ticked(path: string): Promise<void> {
+  const now = `${path}.now`;
+  return until('the time of files moves on', () => {
+    writeFileSync(now, 'x');
+    return statSync(now, { bigint: true }).ctimeNs > statSync(path, { bigint: true }).ctimeNs;
+  });
+}
+
 test('without the folder there are no credentials and nothing is wrong', () =>
   withFolder(async (_dir, folder, told) => {
     assert.deepEqual(await folder.all(), []);
@@ -203,6 +211,7 @@ test('each file is read anew when it changed, and what is gone is gone', () =>
     put('.hidden.json', config('h.example'));
     const names = async () => (await folder.all()).map((c) => `${c.address} of ${c.from}`);
     assert.deepEqual(await names(), ['a.example of credentials.d/a.json', 'b.example of credentials.d/b.json']);
+    await ticked(join(d, 'a.json'));
     put('a.json', config('c.example'));
     assert.deepEqual(await names(), ['c.example of credentials.d/a.json', 'b.example of credentials.d/b.json']);
     unlinkSync(join(d, 'b.json'));
@@ -247,6 +256,7 @@ test('a file that others may read is used, and warned of', () =>
     assert.equal((await folder.all()).length, 1);
     const message = 'InsecurePermissions: others may read it (mode 0644): chmod 600';
     assert.deepEqual(folder.problems(), [{ file: 'credentials.d/a.json', message, insecure: true }]);
+    await ticked(join(d, 'a.json'));
     chmodSync(join(d, 'a.json'), 0o600);
     assert.equal(folder.trouble(), `credentials.d/a.json ${message}`);
     await folder.all();

@@ -9,6 +9,7 @@ import { after, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { pauseArchive, pauseCompilers } from '../../src/images/pauseArchive.ts';
 import { ourSandboxImage } from '../../src/images/sandboxImage.ts';
+import { until } from '../until.ts';
 
 const source = new URL('../../bundle/pause/', import.meta.url).pathname;
 const work = mkdtempSync(join(tmpdir(), 'podsched-pause-'));
@@ -112,33 +113,41 @@ function processes(): Map<number, { readonly parent: number; readonly state: str
 const childrenOf = (pid: number): { readonly pid: number; readonly state: string }[] =>
   [...processes()].filter(([, p]) => p.parent === pid).map(([child, { state }]) => ({ pid: child, state }));
 
-/** A command as PID 1 of a process namespace, three orphans that end at once, and how many zombies are left of them. */
-async function zombiesUnder(command: readonly string[]): Promise<number> {
+/** By the system call that it is in, which an emulator makes for it: until it is in it, a signal ends it in another way. */
+const waitCalls: Readonly<Record<string, readonly string[]>> = { x64: ['128'], arm64: ['137'], arm: ['177', '421'] };
+const waitsForSignals = (pid: number): boolean =>
+  waitCalls[process.arch]?.includes(readFileSync(`/proc/${pid}/syscall`, 'utf8').split(' ')[0] ?? '') === true;
+
+/** A command as PID 1 of a process namespace, and three orphans that end. `left`: the states of those that stay. */
+async function orphansUnder(command: readonly string[], left: string, isReady: (pid: number) => boolean): Promise<void> {
   const outside = spawn('unshare', ['--pid', '--fork', '--kill-child', ...command], quiet);
   try {
-    let init: number | undefined;
-    for (let i = 0; i < 200 && init === undefined; i++) {
-      await pause(20);
+    let init = 0;
+    await until('it runs', () => {
       const [child] = childrenOf(outside.pid ?? 0);
-      if (child !== undefined) {
-        const name = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').split('\0')[0];
-        if (name !== 'unshare') init = child.pid;
-      }
-    }
-    assert.ok(init, 'it runs');
-    await pause(300); // an emulator takes its time to come to the program
-    for (let i = 0; i < 3; i++) execFileSync('nsenter', ['-t', String(init), '-p', 'sh', '-c', 'sleep 0.2 & exit 0'], { stdio: 'ignore' });
-    assert.ok(childrenOf(init).length > 0, 'the orphans are its children');
-    await pause(900);
+      if (child === undefined) return false;
+      init = child.pid;
+      const name = readFileSync(`/proc/${init}/cmdline`, 'utf8').split('\0')[0];
+      return name !== '' && name !== 'unshare' && isReady(init);
+    });
+    for (let i = 0; i < 3; i++) execFileSync('nsenter', ['-t', String(init), '-p', 'sh', '-c', 'sleep 1000 & exit 0'], { stdio: 'ignore' });
+    await until('the orphans are its children', () => childrenOf(init).length === 3);
+    for (const { pid } of childrenOf(init)) process.kill(pid, 'SIGKILL');
+    const states = () =>
+      childrenOf(init)
+        .map((p) => p.state)
+        .join('');
+    await until(`of the orphans is left: "${left}"`, () => states() === left);
+    await pause(200);
+    assert.equal(states(), left);
     assert.ok(processes().has(init), 'it still runs');
-    return childrenOf(init).filter((p) => p.state === 'Z').length;
   } finally {
     outside.kill('SIGKILL');
   }
 }
 
 test('a program that does not reap leaves zombies, so that the next test can fail', async () => {
-  assert.equal(await zombiesUnder(['sleep', '1000']), 3);
+  await orphansUnder(['sleep', '1000'], 'ZZZ', () => true);
 });
 
 const programs = [
@@ -151,10 +160,11 @@ for (const { name, file, of } of compilers === pauseCompilers ? programs.slice(0
       const [command = file, ...args] = [...emulatorOf(name), file];
       const child = spawn(command, args, quiet);
       const ended = new Promise((resolve) => child.once('exit', (code, by) => resolve([code, by])));
-      await pause(400);
-      assert.equal(child.exitCode, null);
+      const { pid } = child;
+      assert.ok(pid !== undefined, 'it can be started');
+      await until('it waits', () => child.exitCode === null && waitsForSignals(pid));
       const ticks = () =>
-        readFileSync(`/proc/${child.pid}/stat`, 'utf8')
+        readFileSync(`/proc/${pid}/stat`, 'utf8')
           .replace(/^.*\) /, '')
           .split(' ')
           .slice(11, 13)
@@ -168,6 +178,6 @@ for (const { name, file, of } of compilers === pauseCompilers ? programs.slice(0
   });
 
   test(`${name} ${of}: as PID 1 of a pod's processes it reaps every orphan`, async () => {
-    assert.equal(await zombiesUnder([...emulatorOf(name), file]), 0);
+    await orphansUnder([...emulatorOf(name), file], '', waitsForSignals);
   });
 }

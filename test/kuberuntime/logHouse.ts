@@ -27,7 +27,7 @@ import { silentLog } from '../../src/world/log.ts';
 export const line = (text: string, tag = 'F'): string => `2026-01-01T00:00:00.000000000Z stdout ${tag} ${text}\n`;
 export const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-export async function until(what: string, holds: () => boolean, ms = 10_000): Promise<void> {
+export async function until(what: string, holds: () => boolean, ms = 30_000): Promise<void> {
   for (const end = performance.now() + ms; !holds(); await wait(5)) assert.ok(performance.now() < end, `not within ${ms} ms: ${what}`);
 }
 

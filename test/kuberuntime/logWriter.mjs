@@ -1,9 +1,10 @@
-// A container that writes as fast as it is told: numbered lines of 4000 bytes to the file of argv[2], argv[3] bytes a second, after one
-// line and argv[4] milliseconds of silence. `SIGUSR1`: it
-// opens the file anew. A write that finds no room is tried again with the rest of the line, so that the only torn lines would be others' doing.
+// A container that writes as much as it is told: numbered lines of 4000 bytes to the file of argv[2], the first at once, then as many bytes as
+// each line of its input says, after which it says `wrote`. So it is never ahead of who reads it, however the machine divides its time.
+// `SIGUSR1`: it opens the file anew. A write that finds no room is tried again with the rest of the line, so that the only torn lines would be
+// others' doing; a line of which nothing was written is lost.
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 
-const [, , path, rate, silentMs] = process.argv;
+const [, , path] = process.argv;
 let fd = openSync(path, 'a');
 process.on('SIGUSR1', () => {
   const old = fd;
@@ -12,30 +13,36 @@ process.on('SIGUSR1', () => {
   process.stdout.write('reopened\n');
 });
 const head = '2026-01-01T00:00:00.000000000Z stdout F ';
-const begun = performance.now() + Number(silentMs);
-let written = -4000;
+let due = 4000;
 let n = 0;
 let rest;
-const turn = () => {
-  const due = Math.max(0, ((performance.now() - begun) / 1000) * Number(rate));
-  // whatever the machine can do, a signal is heard soon
-  const until = performance.now() + 5;
-  while (written < due && performance.now() < until) {
+const write = () => {
+  while (due > 0) {
     const text = rest === undefined ? `${head}${n++} `.padEnd(3999, 'x') : '';
     const line = rest ?? Buffer.from(`${text}\n`);
     try {
       const done = writeSync(fd, line);
-      written += done;
+      due -= done;
       rest = done < line.length ? line.subarray(done) : undefined;
     } catch (e) {
       if (e.code !== 'ENOSPC') throw e;
-      rest = line.length === 4000 ? undefined : line; // a line of which nothing was written is lost
-      written = due;
+      rest = line.length === 4000 ? undefined : line;
+      due = 0;
+      process.stdout.write('full\n');
     }
   }
-  setTimeout(turn, 2);
 };
-turn();
+write();
+let input = '';
+process.stdin.setEncoding('utf8').on('data', (text) => {
+  const lines = (input + text).split('\n');
+  input = lines.pop();
+  for (const line of lines) {
+    due += Number(line);
+    write();
+    process.stdout.write('wrote\n');
+  }
+});
 process.on('SIGTERM', () => {
   writeFileSync(1, `lines ${n}\n`);
   process.exit(0);

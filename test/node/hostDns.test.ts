@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { readHostDns, watchHostDns } from '../../src/node/hostDns.ts';
 import type { HostDns } from '../../src/node/resolvConf.ts';
 import { systemClock } from '../../src/world/clock.ts';
+import { patienceMs } from '../until.ts';
 
 const made: string[] = [];
 const folder = (): string => {
@@ -51,7 +52,7 @@ class Watched {
 
   /** Waits until this is the last word. */
   async until(...ips: readonly string[]): Promise<void> {
-    const deadline = AbortSignal.timeout(5000);
+    const deadline = AbortSignal.timeout(patienceMs);
     while (this.told.at(-1)?.servers.join() !== ips.join()) {
       assert.ok(!deadline.aborted, `told: ${JSON.stringify(this.told)}`);
       await Promise.race([new Promise<void>((resolve) => (this.#wake = resolve)), systemClock.sleep(1000)]);

@@ -1,7 +1,7 @@
 /** Logs on a real file system. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ async function follower(path: string, o: Partial<LogStreamOptions> = {}) {
       alive = false;
     },
     async until(wanted: string): Promise<void> {
-      for (const end = performance.now() + 5000; text !== wanted; await systemClock.sleep(5))
+      for (const end = performance.now() + 30_000; text !== wanted; await systemClock.sleep(5))
         assert.ok(performance.now() < end, `wanted ${JSON.stringify(wanted)}, got ${JSON.stringify(text)}`);
     },
   };
@@ -122,16 +122,19 @@ test('200 MB cost no memory: the tail is read from the end, and a slow reader ge
     await file.write(line('the end'));
     await file.close();
     const before = process.memoryUsage().rss;
-    const begun = performance.now();
+    const readSoFar = (): number => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
+    const begun = readSoFar();
     assert.equal(await read(path, { tail: 1 }), 'the end\n');
-    assert.ok(performance.now() - begun < 1000);
+    const bytesRead = readSoFar() - begun;
+    assert.ok(bytesRead < 10e6, `${bytesRead} bytes were read for one line`);
     let bytes = 0;
     for await (const chunk of await stream(path)) {
       assert.ok(chunk.length <= 70_000);
       bytes += chunk.length;
     }
     assert.ok(bytes > 190e6);
-    assert.ok(process.memoryUsage().rss - before < 60e6, `${process.memoryUsage().rss - before} more`);
+    // what was taken goes when the collector has its turn, on a busy machine later
+    assert.ok(process.memoryUsage().rss - before < 120e6, `${process.memoryUsage().rss - before} more`);
   }));
 
 test('a line without end is no log, and the line after it is read', () =>
@@ -276,12 +279,17 @@ test('what a container with the host’s log folder put in place of a log is not
     await assert.rejects(stream(path), /ELOOP/);
     rmSync(path);
     execFileSync('mkfifo', [path]);
-    const late = new Promise((resolve) => setTimeout(resolve, 2000, 'waits'));
+    const stop = new AbortController();
+    const late = systemClock.sleep(20_000, stop.signal).then(
+      () => 'waits',
+      () => '',
+    );
     const opened = stream(path).then(
       () => 'opened',
       (e: Error) => e.message,
     );
     const outcome = await Promise.race([opened, late]);
+    stop.abort();
     if (outcome === 'waits') writeFileSync(path, ''); // lets the reader go
     assert.match(String(outcome), /is no regular file/);
   }));

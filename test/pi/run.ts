@@ -24,6 +24,8 @@ const say = (line: string): void => console.log(`[${String(Math.round((performan
 const patience = Number(process.env.PODSCHED_PI_PATIENCE ?? 1);
 /** A guest that has not begun by then never will. */
 const beginMs = 240_000;
+/** Then nothing goes on, with or without a new image: whoever waits for the whole of it learns why. */
+const wholeMs = 55 * 60_000;
 
 interface Arguments {
   readonly only: readonly string[];
@@ -116,7 +118,7 @@ async function runBoot(
       ...plan,
       ...o,
       beginMs: beginMs * patience,
-      timeoutMs: plan.minutes * 60_000 * patience,
+      timeoutMs: Math.min(plan.minutes * 60_000, startedAt + wholeMs - performance.now()) * patience,
       look: narrator(o.share),
     });
     if (booted.how === 'silent' && !again) {

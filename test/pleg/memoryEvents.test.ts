@@ -35,7 +35,7 @@ class Room {
   }
 
   async heard(n: number): Promise<void> {
-    const end = performance.now() + 5000;
+    const end = performance.now() + 30_000;
     while (this.killed.length < n && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
     assert.equal(this.killed.length, n);
   }
@@ -132,7 +132,7 @@ test('a cgroup that goes takes its watch with it, without an error', () =>
     room.make(slice, text(0));
     room.events.podRuns(uid, [id]);
     rmSync(join(room.root, dirname(slice)), { recursive: true });
-    const end = performance.now() + 5000;
+    const end = performance.now() + 30_000;
     while (room.events.watches > 0 && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
     assert.equal(room.events.watches, 0);
     assert.deepEqual(room.killed, []);

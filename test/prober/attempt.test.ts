@@ -43,21 +43,21 @@ async function ask(
     slots: new Slots(1, systemClock),
   };
   const ip = 'ip' in o ? o.ip : '127.0.0.1';
-  const target = { id: 'c1' as ContainerId, container: { ...container, ...o.of }, probe, ip, timeoutMs: o.timeoutMs ?? 2000 };
+  const target = { id: 'c1' as ContainerId, container: { ...container, ...o.of }, probe, ip, timeoutMs: o.timeoutMs ?? 30_000 };
   const { kind, output, timedOut } = await attempt(deps, target, new AbortController().signal);
   return `${kind}${timedOut ? ' (time-out)' : ''}: ${output}`;
 }
 
 test('http: 2xx succeeds, a redirect away is a warning, other statuses and a time-out fail', async (t) => {
   const { port, agents } = await server(t);
-  const get = (path: string, more: object = {}) => ask({ httpGet: { path, port, ...more } }, { timeoutMs: 300 });
+  const get = (path: string, more: object = {}, timeoutMs = 30_000) => ask({ httpGet: { path, port, ...more } }, { timeoutMs });
   assert.equal(await get('/200'), 'success: fine');
   assert.equal(await get('/299'), 'success: fine');
   assert.equal(await get('/304'), 'warning: answered with status 304, which is not followed: ');
   assert.equal(await get('/away'), 'warning: answered with status 302, which is not followed: there');
   assert.equal(await get('/400'), 'failure: HTTP probe failed with statuscode: 400');
   assert.equal(await get('/503'), 'failure: HTTP probe failed with statuscode: 503');
-  assert.equal(await get('/hang'), `failure (time-out): Get "http://127.0.0.1:${port}/hang": timeout: no answer in 0.3 s`);
+  assert.equal(await get('/hang', {}, 300), `failure (time-out): Get "http://127.0.0.1:${port}/hang": timeout: no answer in 0.3 s`);
   assert.match(await get('/', { port: 1 }), /^failure: Get "http:\/\/127\.0\.0\.1:1\/": dial tcp .*: connection refused$/);
   assert.match(await get('/', { scheme: 'HTTPS' }), /^failure: .*plain http/);
   assert.deepEqual(new Set(agents), new Set(['kube-probe/1.32']));
@@ -92,7 +92,7 @@ test('grpc: the pod’s address, the port and the service are asked, and what ca
   assert.equal(await ask(probe, { grpcCheck: answering({ serving: true, message: '' }) }), 'success: ');
   assert.equal(await ask(probe, { grpcCheck: answering({ serving: false, message: 'no' }) }), 'failure: no');
   assert.equal(await ask(probe, { grpcCheck: answering({ serving: false, message: 'late', timedOut: true }) }), 'failure (time-out): late');
-  assert.deepEqual(asked[0], { host: '127.0.0.1', port: 50051, service: 'web', timeoutMs: 2000 });
+  assert.deepEqual(asked[0], { host: '127.0.0.1', port: 50051, service: 'web', timeoutMs: 30_000 });
 });
 
 test('exec: the exit code decides, both outputs are told, and no more than 10 KiB', async () => {

@@ -41,7 +41,7 @@ const withLogs = (chunks: (request: LogRequest, signal: AbortSignal) => AsyncGen
 const forever = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve())));
 const soon = async (what: string, check: () => boolean): Promise<void> => {
-  for (const end = performance.now() + 5000; !check(); await new Promise((r) => setTimeout(r, 10)))
+  for (const end = performance.now() + 30_000; !check(); await new Promise((r) => setTimeout(r, 10)))
     assert.ok(performance.now() < end, what);
 };
 

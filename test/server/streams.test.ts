@@ -89,7 +89,7 @@ async function refusal(socketPath: string, o: Parameters<typeof ask>[1]): Promis
 }
 async function until(check: () => boolean): Promise<void> {
   for (let i = 0; !check(); i++) {
-    assert.ok(i < 500, 'waited too long');
+    assert.ok(i < 3000, 'waited too long');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
@@ -222,7 +222,12 @@ test('so many sessions and no more; a place is free again when one has ended or 
       opened[0]?.session.close();
       streaming.sessions[5]?.end(success);
       await until(() => streaming.open() === maxSessions - 2);
-      opened.push(await open(socketPath), await open(socketPath));
+      // the runtime's end is closed first, the place is free when the asker's is
+      for (let i = 0; opened.length < maxSessions + 2; i++) {
+        const got = await ask(socketPath, {});
+        if ('session' in got) opened.push(got);
+        else assert.ok(got.status === 429 && i < 3000, JSON.stringify(got));
+      }
       assert.equal((await refusal(socketPath, {})).status, 429);
       for (const { session } of opened) session.close();
     },
@@ -243,14 +248,14 @@ test('closing ends open sessions at both ends, also one whose answer nobody take
       const gone = new Promise((resolve) => upstream.once('close', resolve));
       await close();
       await gone;
-      assert.ok(performance.now() - began < 2000);
+      assert.ok(performance.now() - began < 9000, 'not when the answer has waited long enough');
       await assert.rejects(session.done, /the session ended before the command did/);
       silent.destroy();
     },
   ));
 
 test('an asker that goes away while the runtime is asked leaves nothing behind', () => {
-  let answer = (): void => {};
+  let answer: (() => void) | undefined;
   let target: StreamTarget | undefined;
   const stream = async () => {
     await new Promise<void>((resolve) => {
@@ -264,9 +269,9 @@ test('an asker that goes away while the runtime is asked leaves nothing behind',
       target = { host: '127.0.0.1', port: streaming.port, path: `/exec/token?${query}` };
       const socket = connect(socketPath);
       socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await until(() => answer !== undefined);
       socket.destroy();
-      answer();
+      answer?.();
       // it was told before the asker was missed: then it is let go of at once
       await until(() => streaming.open() === 0);
     },

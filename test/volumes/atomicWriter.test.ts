@@ -107,7 +107,7 @@ test('a reader that looks all the time sees all of the old or all of the new', a
   const script = join(folder(), 'reader.cjs');
   writeFileSync(
     script,
-    `const fs = require('fs'); const dir = ${JSON.stringify(dir)}; let looks = 0; let stop = false; const seen = new Set(); const wrong = [];
+    `const fs = require('fs'); const dir = ${JSON.stringify(dir)}; let looks = 0; let stop = false; let enough = false; const seen = new Set(); const wrong = [];
      process.on('message', () => { stop = true; });
      (function look() {
        for (let i = 0; i < 50; i++) {
@@ -120,6 +120,7 @@ test('a reader that looks all the time sees all of the old or all of the new', a
          // by its name there is always one of them
          try { fs.readFileSync(dir + '/one'); } catch (e) { if (e.code !== 'ENOENT') wrong.push('one ' + e.code); else { try { fs.readFileSync(dir + '/one'); } catch (again) { wrong.push('one twice ' + again.code); } } }
        }
+       if (looks > 20 && seen.size > 2 && !enough) { enough = true; process.send('enough'); }
        if (stop) process.send({ looks, seen: seen.size, wrong: wrong.slice(0, 5) }, () => process.exit(0)); else setImmediate(look);
      })();
      process.send('ready');`,
@@ -127,9 +128,19 @@ test('a reader that looks all the time sees all of the old or all of the new', a
   const reader = fork(script, { execArgv: [] });
   t.after(() => reader.kill());
   await once(reader, 'message');
-  for (let n = 2; n <= 80; n++) await write(dir, of(n));
+  // a reader that does not run sees nothing change
+  let enough = false;
+  reader.once('message', () => {
+    enough = true;
+  });
+  for (let n = 2, end = performance.now() + 30_000; n <= 80 || (!enough && performance.now() < end); n++) await write(dir, of(n));
+  const told = new Promise<{ looks: number; seen: number; wrong: unknown[] }>((resolve) => {
+    reader.on('message', (message: 'enough' | { looks: number; seen: number; wrong: unknown[] }) => {
+      if (message !== 'enough') resolve(message);
+    });
+  });
   reader.send('stop');
-  const [result] = await once(reader, 'message');
+  const result = await told;
   assert.deepEqual(result.wrong, []);
   assert.ok(result.looks > 20 && result.seen > 2, JSON.stringify(result));
 });

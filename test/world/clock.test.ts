@@ -17,7 +17,7 @@ test('the monotonic clock rises, in milliseconds with a fraction, and is the mac
   const first = systemClock.monotonic();
   await systemClock.sleep(20);
   const later = systemClock.monotonic();
-  assert.ok(later - first >= 19 && later - first < 5000);
+  assert.ok(later - first >= 19 && later - first < 60_000);
   const uptimeMs = Number((await readFile('/proc/uptime', 'utf8')).split(' ')[0]) * 1000;
   // uptime may count a suspended time that CLOCK_MONOTONIC does not
   assert.ok(later <= uptimeMs + 1000);

@@ -139,7 +139,8 @@ export const systemdDriver: Suite = {
       const text = read(file);
       if (!text.includes('SystemdCgroup')) write(file, `${text}\n${asksSystemd}`);
       await run('systemctl', 'restart', 'containerd');
-      await configure();
+      // a full disk of before is not reported for five minutes more
+      await configure({ evictionPressureTransitionPeriod: '5s' });
       await answers();
     });
     await judge(story, 'systemd');

@@ -36,7 +36,10 @@ const unprivileged = {
   capabilities: { drop: ['ALL'] },
 };
 const stay = "trap 'exit 0' TERM; sleep 2147483647 & wait";
-const ready = { readinessProbe: { exec: { command: ['test', '-e', '/tmp/used'] }, periodSeconds: 3, timeoutSeconds: 20 } };
+/** Asked until it is so, and not for ever: an exec is seconds of this processor. */
+const ready = {
+  startupProbe: { exec: { command: ['test', '-e', '/tmp/used'] }, periodSeconds: 3, timeoutSeconds: 20, failureThreshold: 100 },
+};
 
 const idOf = (p: Pod | undefined): string => p?.status.containerStatuses?.[0]?.containerID ?? '';
 const inside = async (name: string, ...command: readonly string[]): Promise<string> => {

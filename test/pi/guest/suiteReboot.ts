@@ -44,7 +44,7 @@ export const beforeReboot: Suite = {
       containers: [
         container(script(`sleep 2; ${note('db')}; touch /tmp/ready; ${stay}`), {
           ...mount,
-          readinessProbe: { exec: { command: ['test', '-e', '/tmp/ready'] }, periodSeconds: 2, timeoutSeconds: 20 },
+          startupProbe: { exec: { command: ['test', '-e', '/tmp/ready'] }, periodSeconds: 2, timeoutSeconds: 20, failureThreshold: 100 },
         }),
       ],
     });
