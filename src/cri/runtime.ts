@@ -125,7 +125,10 @@ export class CriRuntime implements Runtime, Streams {
   async listSandboxes(uid?: PodUid): Promise<readonly Sandbox[]> {
     const { items } = await this.#client.call(RuntimeService.method.listPodSandbox, { filter: podFilter(uid) }, this.#timeouts.list);
     const words = items.map(convert.sandboxWord);
-    this.#know(uid === undefined, words.map(({ id }) => id)); // a full list also tells which are no more
+    this.#know(
+      uid === undefined,
+      words.map(({ id }) => id),
+    ); // a full list also tells which are no more
     return words;
   }
 

@@ -157,6 +157,38 @@ test('a stream ends with an error when the server dies, and is read anew', async
   }
 });
 
+// containerd writes each question for a container that it does not have into its log, which is on the card
+test('a sandbox is asked for as a container once at most, whoever made it', async (t) => {
+  const { runtime, server, fake } = rig(t);
+  await server.start();
+  const listed = await fake.runSandbox(sandboxConfig('listed'), '');
+  const stop = new AbortController();
+  const told: string[] = [];
+  let ready = false;
+  const stream = runtime.events(
+    (e) => told.push(`${e.topic} ${e.containerId}`),
+    () => {
+      ready = true;
+    },
+    stop.signal,
+  );
+  await until('ready', () => ready);
+  await runtime.listSandboxes();
+  const found = await fake.runSandbox(sandboxConfig('found'), '');
+  await until('its start is told', () => told.includes(`start ${found}`));
+  for (const id of [listed, found]) {
+    await fake.stopSandbox(id);
+    fake.tellEvent('exit', id);
+    await until('its end is told', () => told.includes(`exit ${id}`));
+  }
+  stop.abort();
+  await stream;
+  const asked = server.requests
+    .filter((r) => r.method === 'ContainerStatus')
+    .map((r) => (r.message as { containerId: string }).containerId);
+  assert.deepEqual(asked, [found]);
+});
+
 // J4: heap growth on long streams, and on streams opened again and again
 test('ten thousand events and two hundred broken streams leave no heap, no listener and no stream behind', async (t) => {
   const { runtime, server, fake } = rig(t);
