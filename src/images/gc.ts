@@ -214,10 +214,14 @@ export class ImageGc {
   async #prune(dryRun: boolean, why: 'on request' | 'for want of room'): Promise<PruneResult | undefined> {
     const { deps } = this;
     if (!deps.settled() || (why !== 'on request' && deps.settings().highPercent >= 100)) return undefined;
+    // before the run begins: who is seen for the first time now is no younger than it
+    const images = await this.#inventory.look();
     // a person means it: what was pulled a moment ago goes, and what could not be pulled again now
     const { offline, ...rest } = await this.#run(0);
     const run: GcRun = { ...rest, offline: offline && why !== 'on request' };
-    const going = removalOrder(await this.#inventory.look(), run);
+    const going = removalOrder(images, run);
+    const kept = images.filter((i) => whySpared(i, run) === 'offline').map(({ id, names }) => names[0] ?? id);
+    if (kept.length > 0) deps.log.warn({ images: kept }, 'images that nobody uses stay while nothing can be pulled');
     const sum = (images: readonly PrunedImage[]): number => images.reduce((bytes, i) => bytes + i.sizeBytes, 0);
     if (dryRun) {
       const removed = going.map(({ id, names, sizeBytes }) => ({ id, names, sizeBytes }));

@@ -32,7 +32,14 @@ test('a Node that is too old is named with what is needed, before anything is in
 });
 
 test('the continuous integration runs what the README tells a newcomer to type', () => {
-  const last = readFileSync(join(root, '.ci/run'), 'utf8').trim().split('\n').at(-1);
-  assert.equal(last, 'exec npm test');
-  assert.match(readFileSync(join(root, 'README.md'), 'utf8'), /^\s*npm test\b/m);
+  const last = readFileSync(join(root, '.ci/run'), 'utf8').trim().split('\n').at(-1) ?? '';
+  assert.equal(last, 'npm test && npm run test:pi');
+  const { 1: block = '' } = /^## Two commands$[^]*?^```\n([^]*?)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
+  assert.deepEqual(
+    block
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.replace(/ +#.*/, '')),
+    ['npm run demo', last],
+  );
 });

@@ -20,6 +20,8 @@ class Room {
   settings: ImageGcSettings = { highPercent: 85, lowPercent: 80, minimumAgeMs: 2 * minute };
   settled = true;
   offline = false;
+  /** The runtime takes so long to list its containers. */
+  slowMs = 0;
   known: string[] = [];
   imported: string[] = [];
   sandbox: string | undefined = 'localhost/pause:1';
@@ -39,7 +41,10 @@ class Room {
       clock: this.clock,
       log: silentLog,
       images: this.runtime,
-      containers: async () => this.containers,
+      containers: async () => {
+        if (this.slowMs > 0) await this.clock.advance(this.slowMs);
+        return this.containers;
+      },
       sandboxImage: async () => this.sandbox,
       knownImages: () => this.known,
       imported: () => this.imported,
@@ -192,6 +197,18 @@ test('a person’s prune works with a threshold of 100 and on an empty disk, and
   assert.deepEqual(room.here(), ['localhost/pause:1', 'r/imported:1', 'r/named:1', 'r/used:1']);
   assert.deepEqual(room.events, ['Normal ImageRemoved: 2 unused images were removed on request: 200B']);
   assert.deepEqual((await room.gc.prune(false))?.removed, []);
+});
+
+test('an image that nobody has looked at before is no younger than what is asked for', async () => {
+  for (const why of ['on request', 'for want of room'] as const) {
+    const room = new Room({ 'r/a:1': 100 });
+    room.slowMs = 5;
+    assert.deepEqual(
+      (await room.gc.prune(false, why))?.removed.map((i) => i.names[0]),
+      ['r/a:1'],
+      why,
+    );
+  }
 });
 
 test('what cannot be pruned is told with its reason, and the rest goes', async () => {

@@ -116,7 +116,6 @@ export const disk: Suite = {
         240,
       );
       if (!ready) return;
-      figure('XX', (await sh('ip route; ip addr; cat /proc/net/route; podsched images prune --dry-run; podsched images list; podsched get events || true')).slice(0,6000));
       await run('fallocate', '-l', String(free() - roomMb * mb), ballast);
       const room = free();
       figure('free', `${Math.round(room / mb)} MiB of the card`);
@@ -142,6 +141,7 @@ export const disk: Suite = {
           await sh(`touch ${folder}/evicted`);
           const [gone] = told();
           figure('in its words', gone?.status.message ?? '');
+          figure('its way out', (await sh('ip route show default; ip -6 route show default')).trim());
           assert.equal(gone?.status.phase, 'Failed');
           assert.match(
             gone.status.message ?? '',
