@@ -34,7 +34,7 @@ test('a Node that is too old is named with what is needed, before anything is in
 test('the continuous integration runs what the README tells a newcomer to type', () => {
   const last = readFileSync(join(root, '.ci/run'), 'utf8').trim().split('\n').at(-1) ?? '';
   assert.equal(last, 'npm test && npm run test:pi');
-  const { 1: block = '' } = /^## Two commands$[^]*?^```\n([^]*?)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
+  const { 1: block = '' } = /^## Two commands$[\s\S]*?^```\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
   assert.deepEqual(
     block
       .trimEnd()
