@@ -90,7 +90,7 @@ export class RuntimeSide {
       objects: parts.objects,
       restartOnChange: this.restartOnChange,
       ...(parts.cpus && { cpus: parts.cpus }),
-      devices: (desired, container) => parts.devices.devicesFor(desired, container),
+      devices: (desired, container, image) => parts.devices.devicesFor(desired, container, image),
       lostDevices: parts.devices,
       mounts: async (desired, container, attempt, ips, inputs) => {
         // what a subPath shows is bound once: it must not be older than the mark on the container; the pod's own step tells what fails

@@ -143,7 +143,7 @@ export const reasonGroups: ReasonGroups = {
     },
     WaitingForDevice: {
       meaning:
-        'The pod, or the container in the message, waits for a device (`resources.limits["devices.podsched.dev/…"]`, or the gate `device:…`): none of its class is there, or other pods have them.',
+        'The pod, or the container in the message, waits for a device (`resources.limits["devices.podsched.dev/…"]`, or the gate `device:…`): none of its class is there, other pods have them, or it may just have come and its group is not set yet (at most 5 s).',
       remedy:
         'Plug it in, or load its driver: `ls -l` of the paths in the message must show it. `devices` in podsched.yaml says what a class is. The pod goes on by itself when it is there.',
     },

@@ -28,16 +28,16 @@ export interface DoctorOptions {
   readonly fix?: true;
   /** As `fix`, and nothing is looked at. */
   readonly onlyFix?: true;
-  /** With `fix`: containerd is restarted when its file was changed. */
+  /** With either: containerd is restarted when its file was changed. */
   readonly restart?: true;
 }
 
 const signs: Readonly<Record<Finding['level'], string>> = { ok: 'ok     ', advice: 'advice ', wrong: 'WRONG  ' };
 
-/** 0: nothing is wrong (advice apart). */
+/** 0: nothing is wrong (advice apart); with `onlyFix`: nothing is left to a person. */
 export async function doctor(o: DoctorOptions, print: Printer): Promise<number> {
-  if (o.fix === true || o.onlyFix === true) await fix(o, print);
-  if (o.onlyFix === true) return exitCodes.done;
+  if (o.onlyFix === true) return (await fix(o, print)) ? exitCodes.done : exitCodes.failed;
+  if (o.fix === true) await fix(o, print);
   const findings = await withMachine(o, examine);
   for (const { name, level, message, remedy } of findings) {
     print.out(`${signs[level]}${name}: ${harmless(message)}\n`);
@@ -46,24 +46,25 @@ export async function doctor(o: DoctorOptions, print: Printer): Promise<number> 
   return findings.some((f) => f.level === 'wrong') ? exitCodes.failed : exitCodes.done;
 }
 
-async function fix(o: DoctorOptions, print: Printer): Promise<void> {
+/** False: a person must do it. */
+async function fix(o: DoctorOptions, print: Printer): Promise<boolean> {
   const file = o.containerdConfig;
   const result = await fixSandboxImage(file, ourSandboxImage);
   switch (result.done) {
     case 'already':
       print.out(`${file} names ${ourSandboxImage} already\n`);
-      return;
+      return true;
     case 'refused':
       print.err(
         `${file} is left as it is: ${harmless(result.why)}. Please add:\n\n${result.lines.join('\n')}\n\nand: systemctl restart containerd\n`,
       );
-      return;
+      return false;
     case 'changed': {
       const kept = result.backup === undefined ? '' : `; what was there is in ${result.backup}`;
       print.out(`${result.file} names ${ourSandboxImage} now${kept}\n`);
       if (o.restart !== true) print.out('Now: systemctl restart containerd (pods keep running)\n');
       else print.out(`${await restartContainerd()}\n`);
-      return;
+      return true;
     }
     default: {
       const never: never = result;

@@ -255,7 +255,7 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .description('look whether this machine is fit to run pods, without the agent')
     .option('--fix', 'let containerd take the sandbox image that podsched brings')
     .option('--only-fix', 'the same, and look at nothing')
-    .option('--restart', 'with --fix: restart containerd when its file was changed (pods keep running)')
+    .option('--restart', 'with either: restart containerd when its file was changed (pods keep running)')
     .option('--config <file>', 'configuration file of podsched')
     .option('--containerd-config <file>', 'configuration file of containerd', '/etc/containerd/config.toml')
     .option('--container-runtime-endpoint <endpoint>', 'socket of containerd')

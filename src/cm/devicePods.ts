@@ -6,6 +6,7 @@ import { type DeviceClasses, podDevices } from '../api/deviceClasses.ts';
 import { isSidecar } from '../api/resources.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
 import { waitFor } from '../api/waitFor.ts';
+import type { RunnableImage } from '../container/runtime.ts';
 import type { Choice, Holder } from './deviceChoice.ts';
 import type { Member } from './deviceScan.ts';
 
@@ -31,14 +32,29 @@ export function mayRestart({ pod }: DesiredPod, name: string): boolean {
 /** Members of its group may read and write it. Root's group is given to nobody: it opens more than a device. */
 export const opensToGroup = ({ gid, mode }: Member): boolean => gid !== 0 && (mode & 0o60) === 0o60;
 
-/** What a user other than root may not open. A user that only the image names is not known here. */
-export function closedTexts(desired: DesiredPod, container: Container | EphemeralContainer, members: readonly Member[]): string[] {
-  const user = container.securityContext?.runAsUser ?? desired.pod.spec.securityContext?.runAsUser ?? 0;
-  if (user === 0 || container.securityContext?.privileged === true) return [];
-  return members
-    .filter((m) => !opensToGroup(m) && (m.mode & 0o6) !== 0o6)
-    .map(({ node, mode, gid }) => `${node} has mode ${mode.toString(8).padStart(4, '0')} and group ${gid}: user ${user} may not open it`);
+/** Who a container's processes are: by the manifest, else by its image. undefined: the image is not known here, and may say anything. */
+export function userOf(
+  { pod }: Pick<DesiredPod, 'pod'>,
+  container: Container | EphemeralContainer,
+  image?: Pick<RunnableImage, 'uid' | 'username'>,
+): number | string | undefined {
+  const user = container.securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser;
+  if (user !== undefined || image === undefined) return user;
+  return image.uid ?? (image.username === '' || image.username === 'root' ? 0 : image.username);
 }
+
+/** What this user, unless it is root, may not open. */
+export function closedMembers(
+  user: number | string | undefined,
+  { securityContext }: Pick<Container, 'securityContext'>,
+  members: readonly Member[],
+): readonly Member[] {
+  if (user === 0 || securityContext?.privileged === true) return [];
+  return members.filter((m) => !opensToGroup(m) && (m.mode & 0o6) !== 0o6);
+}
+
+export const closedText = ({ node, mode, gid }: Member, user: number | string | undefined): string =>
+  `${node} has mode ${mode.toString(8).padStart(4, '0')} and group ${gid}: user ${user} may not open it`;
 
 /** Why a container waits. */
 export function waitingText(

@@ -1,6 +1,6 @@
 /**
- * Watching the folders that devices are found in. It says only "look again", when things have settled: udev makes a node, gives it its group
- * and then its links, one after the other. Owns the watches; where the kernel has none left it looks every 20 s, and says so.
+ * Watching the folders that devices are found in. It says only "look again", when things have settled: the kernel makes a node, udev gives it its
+ * group and then its links, one after the other. Owns the watches; where the kernel has none left it looks every 20 s, and says so.
  */
 import { Deadlines } from '../async/deadlines.ts';
 import { after, type Clock, type Monotonic } from '../world/clock.ts';

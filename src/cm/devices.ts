@@ -13,12 +13,15 @@ import type { DesiredPod } from '../api/desired.ts';
 import { cdiAnnotations, cdiDevices, type DeviceClasses, deviceRequests } from '../api/deviceClasses.ts';
 import type { PodUid } from '../api/objects.ts';
 import type { Container, EphemeralContainer } from '../api/v1.ts';
+import { Deadlines } from '../async/deadlines.ts';
 import { type ContainerDevices, devicesAnnotation, type GoneDevice } from '../container/devices.ts';
 import { HeldBack } from '../container/heldBack.ts';
+import type { RunnableImage } from '../container/runtime.ts';
 import type { ContainerStatus } from '../container/words.ts';
-import { after, type Clock, type Monotonic } from '../world/clock.ts';
+import { after, type Clock } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
+import { DeviceArrivals } from './deviceArrivals.ts';
 import {
   type Choice,
   choose,
@@ -34,8 +37,8 @@ import {
 import type { DeviceFiles } from './deviceFiles.ts';
 import { type DeviceRecord, holderKey, holdersOf, lostOf } from './deviceHolders.ts';
 import { DeviceLosses } from './deviceLosses.ts';
-import { absentText, classesOf, closedTexts, isFree, mayRestart, opensToGroup, waitingText } from './devicePods.ts';
-import { type Member, noteNode, type Scan, scanClass } from './deviceScan.ts';
+import { absentText, classesOf, closedMembers, closedText, isFree, mayRestart, opensToGroup, userOf, waitingText } from './devicePods.ts';
+import { noteNode, type Scan, scanClass } from './deviceScan.ts';
 import { DeviceWatch } from './deviceWatch.ts';
 
 export interface DeviceManagerDeps {
@@ -68,8 +71,6 @@ const lookAgainMs = 60_000;
 /** Nobody who only opens it needs to make nodes. */
 const permissions = 'rw';
 const mostArms = 4;
-/** udev gives a new node its group a moment after the kernel has made it; on a busy machine that takes seconds. */
-const settleMs = 5_000;
 
 export class DeviceManager {
   /** What pods care for, in classes. */
@@ -78,8 +79,9 @@ export class DeviceManager {
   #waiting = new Set<PodUid>();
   /** By class: as it was last seen. */
   #members = new Map<string, { readonly text: string; readonly keys: ReadonlySet<string> }>();
-  /** Devices that came a moment ago, by `keyOf`. */
-  #arrived = new Map<string, Monotonic>();
+  #arrivals: DeviceArrivals;
+  /** Pods with a container that is to be made anew when what has come back is what it will be. */
+  #settles: Deadlines<PodUid>;
   /** Who had what at the last round of housekeeping. */
   #held = '';
   #losses: DeviceLosses;
@@ -88,6 +90,8 @@ export class DeviceManager {
 
   constructor(private readonly deps: DeviceManagerDeps) {
     const { clock, log, files, store } = deps;
+    this.#arrivals = new DeviceArrivals(clock);
+    this.#settles = new Deadlines(clock, (uid) => deps.wake([uid]));
     this.#losses = new DeviceLosses({ log, store, gone: (holder, given) => this.#tellGone(holder, given) });
     this.#watch = new DeviceWatch({
       ...{ clock, files },
@@ -106,6 +110,7 @@ export class DeviceManager {
 
   stop(): void {
     this.#watch.stop();
+    this.#settles.stop();
   }
 
   /** What is known is stored when it resolves. */
@@ -115,9 +120,9 @@ export class DeviceManager {
 
   /**
    * What a container that is about to be made is given; undefined: it asks for nothing. Throws HeldBack (`WaitingForDevice`) while something
-   * is missing, or another pod has it.
+   * is missing, another pod has it, or it has just come and may be about to open to the container's user.
    */
-  devicesFor(desired: DesiredPod, container: Container | EphemeralContainer): ContainerDevices | undefined {
+  devicesFor(desired: DesiredPod, container: Container | EphemeralContainer, image: RunnableImage): ContainerDevices | undefined {
     const { uid, pod } = desired;
     const wanted = 'resources' in container ? deviceRequests(container) : new Map<string, number>();
     const cdi = { cdiDevices: cdiDevices(pod.metadata), annotations: cdiAnnotations(pod.metadata) };
@@ -126,10 +131,12 @@ export class DeviceManager {
       return Object.keys(cdi.annotations).length === 0 ? undefined : { devices: [], groups: [], ...cdi };
     }
     const { given, members } = this.#choose(desired, container.name, wanted);
-    const closed = closedTexts(desired, container, members);
-    this.#letSettle(closed, members);
+    const closed = closedMembers(userOf(desired, container, image), container, members);
+    const waitMs = this.#arrivals.settlesInMs(closed);
+    const texts = closed.map((m) => closedText(m, userOf(desired, container, image)));
+    if (waitMs > 0) throw new HeldBack('WaitingForDevice', `${texts.join('; ')}: it may have just come, and its group may follow`, waitMs);
     // nothing stops a start for it: the program may do without, or become root first
-    for (const text of closed) this.deps.event(desired, container.name, 'Warning', 'DeviceNotAccessible', text);
+    for (const text of texts) this.deps.event(desired, container.name, 'Warning', 'DeviceNotAccessible', text);
     const nodes = members.map(({ paths, node }) => ({ hostPath: this.deps.files.hostPath(node), at: [...new Set([...paths, node])] }));
     return {
       devices: nodes.flatMap(({ hostPath, at }) => at.map((containerPath) => ({ containerPath, hostPath, permissions }))),
@@ -153,7 +160,11 @@ export class DeviceManager {
     const devices = this.#devices();
     const lost = this.#lost(devices);
     const who = lost.find(({ holder }) => holder.running === id);
-    return who !== undefined && isBack(who, lost, this.#holders(), devices);
+    if (who === undefined || !isBack(who, lost, this.#holders(), devices)) return false;
+    // who runs is not stopped for what he could not be given yet
+    const waitMs = this.#settlesInMs(desired, name, who, devices.membersOf);
+    if (waitMs > 0) this.#settles.set(desired.uid, after(this.deps.clock.monotonic(), waitMs));
+    return waitMs === 0;
   }
 
   /** Why the gate `device:<class>` of a pod is closed, in words; undefined: it is open. The pod is woken when a device of the class comes. */
@@ -278,12 +289,7 @@ export class DeviceManager {
         return [name, { text: JSON.stringify(members), keys: new Set(members.map(keyOf)) }];
       }),
     );
-    const now = this.deps.clock.monotonic();
-    for (const [key, at] of this.#arrived) if (now >= after(at, settleMs)) this.#arrived.delete(key);
-    for (const [name, { keys }] of this.#members) {
-      const known = before.get(name)?.keys;
-      for (const key of keys) if (known?.has(key) === false) this.#arrived.set(key, now);
-    }
+    for (const [name, { keys }] of this.#members) this.#arrivals.seen(before.get(name)?.keys, keys);
     return new Set(wanted.filter((name) => before.has(name) && before.get(name)?.text !== this.#members.get(name)?.text));
   }
 
@@ -295,13 +301,12 @@ export class DeviceManager {
     this.deps.log.info({ pod, container, node }, 'a device of a running container is gone');
   }
 
-  /** Who could not open a device that has just come waits for its group, which is told like its coming; not for ever. */
-  #letSettle(closed: readonly string[], members: readonly Member[]): void {
-    if (closed.length === 0) return;
-    const now = this.deps.clock.monotonic();
-    const waits = members.map((m) => after(this.#arrived.get(keyOf(m)) ?? (-settleMs as Monotonic), settleMs) - now);
-    const waitMs = Math.max(...waits);
-    if (waitMs > 0) throw new HeldBack('WaitingForDevice', `${closed.join('; ')}: it has just come, and its group may follow`, waitMs);
+  /** Until what a container lost, or what could take its place, is open to it or stays closed. Whom its image makes it is not known here. */
+  #settlesInMs({ pod }: DesiredPod, name: string, { gone }: Lost, membersOf: MembersOf): number {
+    const container = [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((c) => c.name === name);
+    if (container === undefined) return 0;
+    const members = [...new Set(gone.map((g) => g.deviceClass))].flatMap((deviceClass) => [...membersOf(deviceClass)]);
+    return this.#arrivals.settlesInMs(closedMembers(userOf({ pod }, container), container, members));
   }
 }
 

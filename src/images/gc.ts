@@ -67,6 +67,7 @@ export class ImageGc {
   #dueAt: Monotonic | undefined;
   #failures = 0;
   #condition: DiskCondition | undefined;
+  #keptTold = '';
   /** One work at a time: two that remove would each count what the other frees. */
   #working: Promise<unknown> = Promise.resolve();
   #collecting: Promise<void> | undefined;
@@ -220,8 +221,7 @@ export class ImageGc {
     const { offline, ...rest } = await this.#run(0);
     const run: GcRun = { ...rest, offline: offline && why !== 'on request' };
     const going = removalOrder(images, run);
-    const kept = images.filter((i) => whySpared(i, run) === 'offline').map(({ id, names }) => names[0] ?? id);
-    if (kept.length > 0) deps.log.warn({ images: kept }, 'images that nobody uses stay while nothing can be pulled');
+    if (why !== 'on request') this.#tellKept(images.filter((i) => whySpared(i, run) === 'offline'));
     const sum = (images: readonly PrunedImage[]): number => images.reduce((bytes, i) => bytes + i.sizeBytes, 0);
     if (dryRun) {
       const removed = going.map(({ id, names, sizeBytes }) => ({ id, names, sizeBytes }));
@@ -244,6 +244,15 @@ export class ImageGc {
       this.#dueAt = undefined;
     }
     return { removed, failed, freedBytes: removed.length > 0 && measured > 0 ? measured : sum(removed), offline };
+  }
+
+  /** Once: a full disk is looked at every minute, and the log lies on it. */
+  #tellKept(kept: readonly InventoryImage[]): void {
+    const names = kept.map((i) => i.names[0] ?? i.id);
+    const text = names.join(', ');
+    if (text !== this.#keptTold && text !== '')
+      this.deps.log.warn({ images: names }, 'images that nobody uses stay while nothing can be pulled');
+    this.#keptTold = text;
   }
 
   async #run(minimumAgeMs: number): Promise<GcRun> {

@@ -9,7 +9,7 @@ import type { Backoff } from '../async/backoff.ts';
 import type { ContainerDevices } from '../container/devices.ts';
 import type { EnsureResult } from '../container/ensureResult.ts';
 import type { ProbeResult } from '../container/probes.ts';
-import type { Mount, Runtime } from '../container/runtime.ts';
+import type { Mount, RunnableImage, Runtime } from '../container/runtime.ts';
 import type { SyncResult } from '../container/syncResult.ts';
 import type { ContainerId, ContainerStatus, RuntimePodStatus } from '../container/words.ts';
 import type { Clock, Monotonic } from '../world/clock.ts';
@@ -71,7 +71,7 @@ export interface KubeRuntimeDeps {
     inputs: MountInputs,
   ) => Promise<readonly Mount[]>;
   /** What it is given of the node's devices; undefined: nothing. Throws, as `mounts` rejects, while it cannot have them. Left out: nothing. */
-  readonly devices?: (desired: DesiredPod, container: Container | EphemeralContainer) => ContainerDevices | undefined;
+  readonly devices?: (desired: DesiredPod, container: Container | EphemeralContainer, image: RunnableImage) => ContainerDevices | undefined;
   /** Which running containers are made anew, since a device that they have lost is back. Left out: none. */
   readonly lostDevices?: {
     review(desired: DesiredPod, status: RuntimePodStatus): void;

@@ -175,7 +175,7 @@ async function create(
     const inputs = { ...facts(deps, run, container, sandbox), annotations, image, ...(targetId !== undefined && { targetId }) };
     const env = containerEnvironment(desired.pod, { ...container, image: container.image ?? '' }, inputs);
     const mounts = await mountsOf(deps, run, container, n, sandbox, env);
-    const given = deps.devices?.(desired, container);
+    const given = deps.devices?.(desired, container, image);
     // last, so that nothing slow lies between the choice of CPUs and the container
     const cpusetCpus = await deps.cpus?.cpusFor(desired, name);
     const node = { ...(given && { given }), ...(cpusetCpus !== undefined && { cpusetCpus }) };

@@ -60,6 +60,11 @@ test('--only-fix names our image, and looks at nothing', async (t) => {
   assert.match(readFileSync(file, 'utf8'), /sandbox_image = "podsched\.dev\/pause:1"/);
 });
 
+test('a file that is left to a person is no success of --only-fix', async (t) => {
+  const { code } = await call(t, 'version = 2\nimports = ["/x"]\n', { onlyFix: true });
+  assert.equal(code, 1);
+});
+
 test('a file that is left to a person comes with the lines to add', async (t) => {
   const { err, file } = await call(t, 'version = 2\nimports = ["/x"]\n', { fix: true });
   assert.match(

@@ -62,9 +62,9 @@ export class DeviceHouse {
   }
 
   /** What it is given; the text says why not. */
-  ask(desired: DesiredPod, name = 'app'): ContainerDevices | string | undefined {
+  ask(desired: DesiredPod, name = 'app', username = ''): ContainerDevices | string | undefined {
     try {
-      return this.manager.devicesFor(desired, this.container(desired, name));
+      return this.manager.devicesFor(desired, this.container(desired, name), { id: 'image', username });
     } catch (e) {
       if (!(e instanceof HeldBack)) throw e;
       return `${e.reason}: ${e.message}`;

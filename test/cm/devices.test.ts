@@ -18,12 +18,15 @@ test('a container is given the link it asked for and the node behind it, readabl
   ]);
 });
 
-test('root’s group is given to nobody, and a user who may not open a device is told so', () => {
+test('root’s group is given to nobody, and a user who may not open a device is told so', async () => {
   const house = new DeviceHouse();
   house.files.plug('/dev/i2c-0', 0, { major: 89, gid: 0, mode: 0o660 });
   house.files.plug('/dev/i2c-1', 1, { major: 89, gid: 998, mode: 0o600 });
   house.files.plug('/dev/i2c-2', 2, { major: 89, gid: 998, mode: 0o666 });
-  const given = house.ask(podOf('web', [wants('app', { i2c: 3 }, { securityContext: { runAsUser: 1000 } })]));
+  const pod = podOf('web', [wants('app', { i2c: 3 }, { securityContext: { runAsUser: 1000 } })]);
+  assert.match(String(house.ask(pod)), /^WaitingForDevice: .*its group may follow$/, 'nobody knows since when they are there');
+  await house.clock.advance(5_000);
+  const given = house.ask(pod);
   assert.ok(typeof given === 'object');
   assert.deepEqual(given.groups, [998]);
   assert.deepEqual(house.events, [
@@ -43,7 +46,7 @@ test('a device that has just come is not taken before its group is set, and take
   assert.deepEqual(await house.woke(), ['web']);
   assert.equal(
     house.ask(pod),
-    'WaitingForDevice: /dev/i2c-0 has mode 0660 and group 0: user 1000 may not open it: it has just come, and its group may follow',
+    'WaitingForDevice: /dev/i2c-0 has mode 0660 and group 0: user 1000 may not open it: it may have just come, and its group may follow',
   );
   assert.deepEqual(house.events, []);
   house.files.group('/dev/i2c-0', 998);
@@ -59,6 +62,49 @@ test('a device that has just come is not taken before its group is set, and take
   await house.clock.advance(5_000);
   assert.ok(typeof house.ask(closed) === 'object', 'its group is what it is');
   assert.equal(house.events.length, 1);
+});
+
+test('the user of an image counts where the manifest names none', async () => {
+  const house = new DeviceHouse();
+  const pod = podOf('web', [wants('app', { i2c: 1 })]);
+  house.files.plug('/dev/i2c-0', 0, { major: 89, gid: 0 });
+  assert.match(String(house.ask(pod, 'app', 'node')), /user node may not open it: it may have just come/);
+  assert.ok(typeof house.ask(pod, 'app', 'root') === 'object');
+  await house.clock.advance(5_000);
+  assert.ok(typeof house.ask(pod, 'app', 'node') === 'object');
+  assert.deepEqual(house.events, ['web/app Warning DeviceNotAccessible: /dev/i2c-0 has mode 0660 and group 0: user node may not open it']);
+});
+
+test('only what is closed is waited for', () => {
+  const house = new DeviceHouse();
+  const user = { securityContext: { runAsUser: 1000 } };
+  house.files.plug('/dev/ttyUSB0', 0, { gid: 20 });
+  assert.ok(typeof house.ask(podOf('web', [wants('app', { serial: 1 }, user)])) === 'object', 'its group is there');
+});
+
+test('who runs goes on until what has come back is open to it, or has had its time', async () => {
+  for (const groupComes of [true, false]) {
+    const house = new DeviceHouse();
+    const pod = podOf('web', [wants('app', { serial: 1 }, { securityContext: { runAsUser: 1000 } })]);
+    house.files.plug('/dev/ttyUSB0', 0, { gid: 20 });
+    house.start(pod);
+    house.files.remove('/dev/ttyUSB0');
+    await house.woke();
+    assert.equal(house.restarts(pod), false);
+    house.files.plug('/dev/ttyUSB0', 0, { gid: 0 });
+    assert.deepEqual(await house.woke(), ['web']);
+    assert.equal(house.restarts(pod), false, 'it could not be started yet');
+    if (groupComes) {
+      house.files.group('/dev/ttyUSB0', 20);
+      assert.deepEqual(await house.woke(), ['web']);
+    } else {
+      house.woken.length = 0;
+      await house.clock.advance(5_000);
+      assert.deepEqual(house.woken, [pod.uid], 'it is looked at again when the time is over');
+    }
+    assert.equal(house.restarts(pod), true);
+    assert.ok(typeof house.ask(pod) === 'object');
+  }
 });
 
 test('who asks for nothing is given nothing, and nothing is watched for him', () => {
