@@ -9,6 +9,7 @@ import { plainText } from '../../src/cri/errors.ts';
 import { type CriRuntime, shownConfig } from '../../src/cri/runtime.ts';
 import { FakeClock } from '../fakes/fakeClock.ts';
 import { containerConfig, sandboxConfig } from '../fakes/runtimeConfigs.ts';
+import { until } from '../until.ts';
 import { pause, rig } from './rig.ts';
 
 const code = (expected: RuntimeError['code'], text: RegExp) => (e: unknown) => {
@@ -82,7 +83,7 @@ test('a socket that is taken but never answered ends by the deadline, and holds 
   const deaf = createServer((s) => sockets.push(s)).listen(socket);
   await once(deaf, 'listening');
   const asked = assert.rejects(runtime.version(), code('deadlineExceeded', /Version: no answer in 0\.2 s/));
-  while (sockets.length === 0) await pause(5);
+  await until('the socket is taken', () => sockets.length > 0);
   await clock.advance(200);
   await asked;
   for (const s of sockets) s.destroy();

@@ -144,7 +144,7 @@ before(async () => {
     return kB >= 2 ** 20 ? `${kB / 2 ** 20}GB` : kB >= 1024 ? `${kB / 1024}MB` : `${kB}KB`;
   });
   place = { nodeName, root: agent.stateDir, tmp, podLogsDir: agent.podLogsDir, hostDns, memoryBytes: totalmem(), hugepageSizes };
-  await settled('the agent answers', 60_000, () =>
+  await settled('the agent answers', 45_000, () =>
     agent.get('/pods').then(
       ({ status }) => status === 200,
       () => false,
@@ -153,15 +153,15 @@ before(async () => {
 
   recorder.phase = 'start';
   for (const { manifest, text: t } of cases) agent.drop(manifest, t);
-  await settled('everything has started', 120_000, started);
+  await settled('everything has started', 100_000, started);
 
   recorder.phase = 'edit';
   for (const of of cases) {
     const edit = edits[of.name];
     if (edit !== undefined) agent.drop(of.manifest, of.text.replace(edit.from, edit.to));
   }
-  await settled('the edits are done', 60_000, edited);
-  await settled('what crashes waits', 60_000, waiting);
+  await settled('the edits are done', 30_000, edited);
+  await settled('what crashes waits', 45_000, waiting);
   const refusals = await list('/files');
   const sync = new Map((await list('/sync')).map((s) => [keyOf(s.object), s]));
   for (const [name, { path }] of Object.entries(refused)) {
@@ -178,7 +178,7 @@ before(async () => {
   const before = new Set((await list('/events')).map(eventName));
   recorder.phase = 'delete';
   for (const { manifest } of cases) agent.removeManifest(manifest);
-  await settled('everything is gone', 90_000, async () => (await pods()).size === 0 && (await bed.cri.sandboxes()).length === 0);
+  await settled('everything is gone', 60_000, async () => (await pods()).size === 0 && (await bed.cri.sandboxes()).length === 0);
   // readiness is asked for while a pod ends; where many end at once, containerd shows a dead process as running for longer than the prober waits
   const events = (await list('/events')).filter((e) => before.has(eventName(e)) || !String(e.message).startsWith('Readiness probe '));
   for (const of of compared) {

@@ -98,9 +98,9 @@ describe('ports of the host', { concurrency: 4 }, () => {
   });
 
   test('a port on which a process of the host listens is refused, and taken soon after the process has closed it', async () => {
-    const server = createServer().listen(0, '0.0.0.0');
+    const port = await freePort();
+    const server = createServer().listen(port, '0.0.0.0');
     await once(server, 'listening');
-    const { port } = server.address() as { port: number };
     drop(pod('late', { containers: [onPort(port)] }));
     drop(pod('late-host', { hostNetwork: true, containers: [container('main', serve, { ports: [{ containerPort: port }] })] }));
     const words = new RegExp(`port ${port}/TCP.*a process of the host.*0\\.0\\.0\\.0:${port}`);

@@ -103,7 +103,7 @@ describe('logs of real containers', { concurrency: 4 }, () => {
       containers: [container('main', say(script), { volumeMounts: [{ name: 'signs', mountPath: '/signs' }] })],
     };
     // long enough for three commands on a busy machine
-    const crash = drop(pod('crash', spec, { annotations: { 'podsched.dev/crash-backoff': '40s,40s' } }));
+    const crash = drop(pod('crash', spec, { annotations: { 'podsched.dev/crash-backoff': '20s,20s' } }));
     await told(crash, 'main', (c) => c.state.waiting?.reason === 'CrashLoopBackOff');
     const [first, same, why] = await Promise.all([agent.cli('logs', 'crash'), agent.cli('logs', 'crash', '-p'), agent.cli('why', 'crash')]);
     writeFileSync(join(signs, 'stay'), '');

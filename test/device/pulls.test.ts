@@ -31,14 +31,13 @@ const dockerConfig = (host: string) => JSON.stringify({ auths: { [host]: { usern
 const foreign = process.arch === 'x64' ? 'arm64' : 'amd64';
 const own = process.arch === 'x64' ? 'amd64' : process.arch;
 
-let bed: Bed;
 let plain: ImageRegistry;
 let closed: ImageRegistry;
 before(async () => {
-  [bed, plain, closed] = await Promise.all([startBed({ name: 'pulls' }), startImageRegistry(), startImageRegistry({ htpasswd: true })]);
+  [plain, closed] = await Promise.all([startImageRegistry(), startImageRegistry({ htpasswd: true })]);
 });
 after(async () => {
-  await Promise.all([plain?.stop(), closed?.stop(), bed?.stop()]);
+  await Promise.all([plain?.stop(), closed?.stop()]);
 });
 
 function managerStories(): void {
@@ -47,11 +46,14 @@ function managerStories(): void {
   const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log };
   const events: string[] = [];
   const secrets = new Map<string, ApiObject>();
+  let bed: Bed;
   let runtime: CriRuntime;
   let folder: string;
   let manager: ImageManager;
 
-  before(() => {
+  // a runtime of its own: containerd does not say which pull wrote what, so that one beside it looks like progress
+  before(async () => {
+    bed = await startBed({ name: 'pulls' });
     folder = mkdtempSync(join(tmpdir(), 'podsched-credentials-'));
     mkdirSync(join(folder, 'credentials.d'));
     runtime = new CriRuntime({ endpoint: bed.endpoint, log });
@@ -70,10 +72,11 @@ function managerStories(): void {
       event: (_pod, name, type, reason, message) => events.push(`${name ?? ''} ${type} ${reason}: ${message}`),
     });
   });
-  after(() => {
+  after(async () => {
     manager?.stop();
     runtime?.close();
     rmSync(folder, { recursive: true, force: true });
+    await bed?.stop();
   });
 
   let uids = 0;
@@ -252,16 +255,17 @@ function managerStories(): void {
 }
 
 function agentStories(): void {
+  let bed: Bed;
   let agent: Agent;
   let shy: ImageRegistry;
   let busy: ImageRegistry;
   before(async () => {
-    [shy, busy] = await Promise.all([startImageRegistry(), startImageRegistry()]);
+    [bed, shy, busy] = await Promise.all([startBed({ name: 'pulls-agent' }), startImageRegistry(), startImageRegistry()]);
     agent = await startAgent(bed, { nodeName: 'pulls' });
   });
   after(async () => {
     await agent?.remove();
-    await Promise.all([shy?.stop(), busy?.stop()]);
+    await Promise.all([shy?.stop(), busy?.stop(), bed?.stop()]);
   });
 
   const drop = (name: string, image: string, more: object = {}, spec: object = {}) =>

@@ -42,11 +42,11 @@ async function container(house: LogHouse) {
     said += d;
   });
   await until('the writer writes', () => said.includes('ready'));
-  let reopens = 0;
   house.reopen = async () => {
-    reopens++;
+    const wanted = count('reopened') + 1;
     child.kill('SIGUSR1');
-    await until('the writer reopens', () => count('reopened') >= reopens);
+    await until('the writer reopens', () => count('reopened') >= wanted || child.exitCode !== null || child.signalCode !== null);
+    if (count('reopened') < wanted) throw new Error('the container is not running');
   };
   house.containers.push({ id: 'id-0' as ContainerId, uid: 'uid-1' as PodUid, name: 'c', logPath: path, running: true });
   const ended = new Promise((resolve) => child.on('close', resolve)); // its last words are read then
@@ -151,6 +151,10 @@ test('a disk smaller than the cap: rotated logs go, and the newest lines are wri
         if (bfree * bsize < 65_536) full++;
       });
       const lines = await writer.end();
+      house.containers.length = 0;
+      house.rotation.look();
+      await wait(100);
+      await diskIsStill();
       assert.ok(full + writer.refused() > 0, 'the disk was full at times');
       const left = numbers(house.text().replace(/[^\n]*$/, ''));
       assert.ok(lines > 1500);
