@@ -8,10 +8,11 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { hostSockets } from './admission/hostSockets.ts';
+import { hostSockets, socketHolder } from './admission/hostSockets.ts';
 import { credentials, openServers } from './agentBroker.ts';
 import { systemEviction } from './agentEviction.ts';
 import { buildAgentImages } from './agentImages.ts';
+import { ownMemoryLimit, watchOwnMemory } from './agentMemory.ts';
 import { readNode } from './agentNode.ts';
 import { buildNodeStatus } from './agentNodeStatus.ts';
 import { buildStats } from './agentStats.ts';
@@ -50,6 +51,8 @@ export interface AgentOptions {
   readonly version: string;
   /** Of the start itself: ConfigurationInvalid. */
   readonly conditions: readonly NodeCondition[];
+  /** It has become too large, which is told, and should be started anew. */
+  readonly outgrown: () => void;
 }
 
 export interface RunningAgent {
@@ -201,11 +204,12 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       nodeMemoryBytes: totalmem(),
       hugepageSizes: node.hugepageSizes,
       countsSwap: node.countsSwap,
-      thermalThrottlePaths: [],
+      thermalThrottlePaths: node.thermalThrottlePaths,
       nodeCpus: cpus().length,
       nodeStorageBytes: node.storageBytes,
       nodeFacts: node.facts,
       hostSockets: () => hostSockets('/proc'),
+      socketHolder: (socket) => socketHolder('/proc', socket),
       conditionsChanged: () => tellInfo(),
       deviceFiles: systemDeviceFiles(),
       cgroups,
@@ -232,7 +236,6 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       clusterDomain: config.clusterDomain,
       seccompDefault: config.seccompDefault,
       seccompFolder: join(config.stateDir, 'seccomp'),
-      probeScale: config.probeScale,
       nodeValues: node.values,
       imageGc: () => ({
         highPercent: config.imageGCHighThresholdPercent,
@@ -323,6 +326,18 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   await images.preload.run(stop.signal);
   const rotating = logRotation.run(stop.signal);
   const watching = nodeStatus.run(stop.signal);
+  const weighing = watchOwnMemory(
+    {
+      ...{ clock, log, limitBytes: ownMemoryLimit(totalmem()) },
+      rssBytes: () => process.memoryUsage.rss(),
+      tooLarge: (message) => {
+        log.error({}, message);
+        kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, 'Warning', 'AgentTooLarge', message);
+        o.outgrown();
+      },
+    },
+    stop.signal,
+  );
   tellInfo();
 
   return {
@@ -340,7 +355,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       await kubelet.stop();
       await session.stop();
       stop.abort();
-      await Promise.all([running, rotating, watching]);
+      await Promise.all([running, rotating, watching, weighing]);
       runtime.close();
       await embedded?.close();
       await server.close();

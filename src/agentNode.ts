@@ -1,6 +1,7 @@
 /** What this machine is, as the agent read it at its start: for `info`, for admission, and for manifests that name their node. Owns nothing. */
-import { readdirSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { arch, cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
 import type { NodeFacts } from './admission/admit.ts';
 import { evictionMaps, parseEviction, reservedByEviction } from './api/evictionThresholds.ts';
 import { allocatableOf, type NodeAmounts, type NodeCapacity, reservedOf } from './api/nodeResources.ts';
@@ -27,6 +28,8 @@ export interface AgentNode {
   /** Sizes of huge pages that the kernel knows, as cgroups name them. */
   readonly hugepageSizes: readonly string[];
   readonly countsSwap: boolean;
+  /** Folders of this machine that the kubelet masks too. */
+  readonly thermalThrottlePaths: readonly string[];
   /** Of one page of memory; undefined: the kernel does not say. */
   readonly pageBytes: number | undefined;
   readonly facts: () => Omit<NodeFacts, 'hostPortsInUse'>;
@@ -68,6 +71,7 @@ export async function readNode({ nodeName, maxPods, podLogsDir, labels, configur
     pageBytes,
     hugepageSizes: hugepageSizes(foldersIn(`${roots.sys}/kernel/mm/hugepages`)),
     countsSwap: countsSwap({ cgroups: '/sys/fs/cgroup', proc: roots.proc }),
+    thermalThrottlePaths: thermalThrottlePaths(roots.sys),
     facts: () => ({ name: nodeName, labels: all(), os: 'linux', allocatable: forAdmission, appArmor }),
     values: () => ({
       name: nodeName,
@@ -81,6 +85,16 @@ export async function readNode({ nodeName, maxPods, podLogsDir, labels, configur
     allocatable,
     reserved,
   };
+}
+
+/** `/sys/devices/system/cpu/cpuN/thermal_throttle` of those processors that have one (x86; a Pi's have none). `sys`: `/sys`. */
+export function thermalThrottlePaths(sys: string): string[] {
+  return foldersIn(join(sys, 'devices/system/cpu'))
+    .flatMap((name) => /^cpu(\d+)$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b)
+    .filter((n) => existsSync(join(sys, `devices/system/cpu/cpu${n}/thermal_throttle`)))
+    .map((n) => `/sys/devices/system/cpu/cpu${n}/thermal_throttle`);
 }
 
 /** Of the file system of `path`; 0 when it cannot be asked. */

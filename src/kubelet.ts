@@ -81,7 +81,7 @@ export class Kubelet {
     const mine = ownedBy(settings);
     const wake = (uids: readonly PodUid[]) => this.#mailbox.push({ from: 'sync', uids });
     this.#instances = new Instances(clock, this.pods);
-    this.podSide = new PodSide(world, settings, {
+    this.podSide = new PodSide(world, {
       statusOf: (uid) => this.#cache.get(uid),
       event: (pod, container, type, reason, message) => this.#status.quote(pod, container, type, reason, message),
       starting: (id) => this.#runtime.manager.isStarting(id),

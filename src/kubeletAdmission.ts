@@ -66,7 +66,7 @@ function nodeNow(nodeFacts: KubeletWorld['nodeFacts'], resources: AdmissionParts
 const preempted = { reason: 'Preempting', message: 'Preempted in order to admit critical pod', disrupts: true, graceSeconds: undefined };
 
 export function buildAdmission(world: KubeletWorld, parts: AdmissionParts): Admission {
-  const { clock, log, nodeFacts, hostSockets } = world;
+  const { clock, log, nodeFacts, hostSockets, socketHolder } = world;
   const { pods, instances, resources, readmit, setStatus } = parts;
   const lives = (uid: PodUid): boolean =>
     parts
@@ -77,6 +77,7 @@ export function buildAdmission(world: KubeletWorld, parts: AdmissionParts): Admi
     clock,
     node: () => nodeNow(nodeFacts, resources),
     hostSockets,
+    socketHolder,
     orphans: () =>
       parts
         .pleg()

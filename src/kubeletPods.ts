@@ -6,7 +6,7 @@ import type { DesiredPod } from './api/desired.ts';
 import type { PodUid } from './api/objects.ts';
 import type { EphemeralContainer } from './api/v1.ts';
 import type { ContainerId, RuntimePodStatus } from './container/words.ts';
-import type { KubeletSettings, KubeletWorld } from './kubeletWorld.ts';
+import type { KubeletWorld } from './kubeletWorld.ts';
 import { EphemeralContainers } from './pod/ephemeral.ts';
 import type { ProbeManagerDeps } from './prober/deps.ts';
 import { ProbeManager } from './prober/manager.ts';
@@ -32,7 +32,6 @@ export class PodSide {
 
   constructor(
     private readonly world: KubeletWorld,
-    settings: KubeletSettings,
     private readonly parts: PodParts,
   ) {
     const { clock, log, runStore, stateStore, runtime, random, grpcCheck, hostIps, nodeCpus = 1 } = world;
@@ -41,7 +40,6 @@ export class PodSide {
     this.probes = new ProbeManager({
       ...{ clock, log, store: runStore, random, runtime, grpcCheck, statusOf, starting, hostIps, event, changed },
       maxExecProbes: Math.max(1, Math.floor(nodeCpus / 2)),
-      scale: () => settings.probeScale ?? 1,
     });
   }
 

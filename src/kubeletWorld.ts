@@ -1,7 +1,7 @@
 /** What the wiring is built around: everything that a test replaces, and the settings it reads. */
 
 import type { NodeFacts } from './admission/admit.ts';
-import type { HostSocket } from './admission/hostPorts.ts';
+import type { HostSocket, SocketHolder } from './admission/hostPorts.ts';
 import type { DeviceClasses } from './api/deviceClasses.ts';
 import type { NodeValues } from './api/nodeValues.ts';
 import type { PodUid } from './api/objects.ts';
@@ -106,6 +106,8 @@ export interface KubeletWorld {
   readonly nodeFacts: () => Omit<NodeFacts, 'hostPortsInUse'>;
   /** What listens on the host now. */
   readonly hostSockets: () => readonly HostSocket[];
+  /** Whose a socket of the host is; absent: nobody knows. */
+  readonly socketHolder?: SocketHolder;
   /** Node conditions may have changed. */
   readonly conditionsChanged: () => void;
 }
@@ -133,8 +135,6 @@ export interface KubeletSettings extends Partial<CmSettings> {
   readonly clusterDns?: readonly string[];
   readonly clusterDomain?: string;
   readonly seccompDefault?: boolean;
-  /** Multiplies time-outs, delays and failure thresholds of probes. */
-  readonly probeScale?: number;
   /** The folder of Localhost seccomp profiles. */
   readonly seccompFolder?: string;
 }

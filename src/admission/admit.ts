@@ -8,7 +8,7 @@ import type { DesiredPod } from '../api/desired.ts';
 import { cpuRefusal } from '../api/exclusiveCpus.ts';
 import type { PodStatus } from '../api/status.ts';
 import type { Pod } from '../api/v1.ts';
-import { claimText, type HostSocket, type PortHolder, type PortOwner, portConflicts } from './hostPorts.ts';
+import { claimText, type HostSocket, type PortHolder, type PortOwner, portConflicts, type SocketHolder } from './hostPorts.ts';
 import { fitsPlace } from './place.ts';
 import { pressureRefusal } from './pressure.ts';
 import { type ResourceFacts, shortages } from './shortages.ts';
@@ -25,6 +25,8 @@ export interface NodeFacts extends ResourceFacts {
   readonly appArmor?: boolean;
   /** What listens on the host, but our own pods' sockets. */
   readonly hostPortsInUse: readonly HostSocket[];
+  /** Absent: nobody knows whose they are. */
+  readonly socketHolder?: SocketHolder;
 }
 
 /**
@@ -150,7 +152,7 @@ function placeRefusals({ spec }: Pod, node: NodeFacts): Refusal[] {
 }
 
 function portRefusals(pod: Pod, holders: readonly PortHolder[], node: NodeFacts): Refusal[] {
-  const conflicts = portConflicts(pod, holders, node.hostPortsInUse);
+  const conflicts = portConflicts(pod, holders, node.hostPortsInUse, node.socketHolder);
   if (conflicts.length === 0) return [];
   const held = conflicts.map(({ claim, holder }) => `${claimText(claim)} is used by ${holder}`);
   return [

@@ -18,7 +18,12 @@ export interface PortClaim {
 /** Something on the host listens there. */
 export interface HostSocket extends PortClaim {
   readonly protocol: 'TCP' | 'UDP';
+  /** The kernel's number of the socket, by which its process is found. */
+  readonly inode?: string | undefined;
 }
+
+/** Who has this socket, such as `sshd (pid 812)`; undefined: nobody was found. It is dear: only asked on a conflict. */
+export type SocketHolder = (socket: HostSocket) => string | undefined;
 
 /** A pod as far as its ports go: also one that only the runtime knows. */
 export type PortOwner = Pick<DesiredPod, 'key' | 'namespace' | 'name'> & {
@@ -51,7 +56,12 @@ export function portClaims(pod: PortOwner['pod']): PortClaim[] {
 }
 
 /** The first holder of each claimed port that is not free; pods before processes, for a pod's own process listens too. */
-export function portConflicts(pod: PortOwner['pod'], holders: readonly PortHolder[], host: readonly HostSocket[]): PortConflict[] {
+export function portConflicts(
+  pod: PortOwner['pod'],
+  holders: readonly PortHolder[],
+  host: readonly HostSocket[],
+  socketHolder: SocketHolder = () => undefined,
+): PortConflict[] {
   const held = holders.map((holder) => ({ holder, claims: portClaims(holder.pod.pod) }));
   return portClaims(pod).flatMap((claim): PortConflict[] => {
     const other = held.find(({ claims }) => claims.some((c) => meet(c, claim)))?.holder;
@@ -61,7 +71,8 @@ export function portConflicts(pod: PortOwner['pod'], holders: readonly PortHolde
     }
     const socket = host.find((s) => meet(s, claim));
     if (socket === undefined) return [];
-    return [{ claim, holder: `a process of the host, which listens on ${addressText(socket)}`, byHost: true }];
+    const name = socketHolder(socket) ?? 'a process of the host';
+    return [{ claim, holder: `${name}, which listens on ${addressText(socket)}`, byHost: true }];
   });
 }
 

@@ -18,7 +18,7 @@ import { Deadlines } from '../async/deadlines.ts';
 import { after, type Clock } from '../world/clock.ts';
 import { admit, type NodeFacts, type Refusal, type Verdict } from './admit.ts';
 import { type JudgedEdit, judgeEdits } from './edits.ts';
-import { type HostSocket, type PortOwner, portClaims } from './hostPorts.ts';
+import { type HostSocket, type PortOwner, portClaims, type SocketHolder } from './hostPorts.ts';
 import { mayPreempt } from './preempt.ts';
 import { Preemption, type PreemptionDeps } from './preemption.ts';
 import { type Judgement, judgeCritical } from './room.ts';
@@ -40,6 +40,8 @@ export interface AdmissionDeps {
   readonly orphans?: () => readonly PortOwner[];
   /** Read only for pods that claim ports of the host. */
   readonly hostSockets: () => readonly HostSocket[];
+  /** Left out: nobody knows whose they are. */
+  readonly socketHolder?: SocketHolder | undefined;
   /** The object goes on as a new instance, which is then judged. */
   readonly renew: (uid: PodUid) => Promise<void>;
   /** Blocked edits are judged again. */
@@ -272,12 +274,17 @@ export class Admission {
   #glance(): NodeFor {
     const node = this.deps.node();
     let sockets: readonly HostSocket[] | undefined;
+    const names = new Map<HostSocket, string | undefined>();
+    const socketHolder: SocketHolder = (socket) => {
+      if (!names.has(socket)) names.set(socket, this.deps.socketHolder?.(socket));
+      return names.get(socket);
+    };
     const { pressures: _, ...unpressed } = node;
     return ({ pod }, { ownSockets, replaces }) => {
       const facts = replaces ? unpressed : node;
       if (ownSockets || portClaims(pod).length === 0) return { ...facts, hostPortsInUse: [] };
       sockets ??= this.deps.hostSockets();
-      return { ...facts, hostPortsInUse: sockets };
+      return { ...facts, hostPortsInUse: sockets, socketHolder };
     };
   }
 

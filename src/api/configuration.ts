@@ -74,7 +74,6 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   cpuManagerPolicy: string('none', { oneOf: ['none', 'static'] }),
   reservedSystemCPUs: string(),
   allowedUnsafeSysctls: list(),
-  probeScale: int(1, 1, 20),
   'crashLoopBackOff.maxContainerRestartPeriod': seconds(300, 1, 300),
   seccompDefault: bool(false),
   resolvConf: string('/etc/resolv.conf'),
@@ -149,8 +148,6 @@ export interface PodschedConfiguration {
   /** A list such as `0-1,3`. */
   readonly reservedSystemCPUs: string;
   readonly allowedUnsafeSysctls: readonly string[];
-  /** Multiplies the time-outs, delays and failure thresholds of all probes. */
-  readonly probeScale: number;
   readonly seccompDefault: boolean;
   readonly resolvConf: string;
   readonly clusterDNS: readonly string[];

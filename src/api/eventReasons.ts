@@ -15,7 +15,7 @@ export const eventReasons: ReasonGroups = {
     },
     ProbeHint: {
       meaning: 'A probe does not fit its container: it only times out, or ends the container before it has started.',
-      remedy: 'Give a slow container a startupProbe, a slow command a longer timeoutSeconds, a slow node a higher `probeScale`.',
+      remedy: 'Give a container that starts slowly a startupProbe, a slow command a longer timeoutSeconds.',
     },
     Failed: {
       meaning: 'A container could not be pulled, made or started.',
@@ -137,6 +137,10 @@ export const eventReasons: ReasonGroups = {
       meaning: 'The image that containerd makes every pod’s sandbox of is not on this node: no pod starts before it could be pulled.',
       remedy:
         'Connect the node to the registry in the message; or `podsched doctor --fix`, which lets containerd take the image that podsched brings, and `systemctl restart containerd`.',
+    },
+    AgentTooLarge: {
+      meaning: 'podsched itself had more memory than it may have at three looks in three minutes, and starts anew. Pods go on.',
+      remedy: 'If it comes again: `podsched top`, and the size and number of manifests, ConfigMaps and probes; then an issue with the log.',
     },
     NotTold: {
       meaning: 'A message could not be told to the broker.',

@@ -49,7 +49,7 @@ export async function run(args: readonly string[], deps: RunDeps): Promise<numbe
   }
 
   const { startAgent } = await deps.loadAgent();
-  const starting = startAgent({ config, log, version, conditions: choice.conditions });
+  const starting = startAgent({ config, log, version, conditions: choice.conditions, outgrown: () => signals.end('its size') });
   let agent: RunningAgent | undefined;
   try {
     agent = await Promise.race([starting, signals.stopped.then(() => within(stopMs / 2, starting))]);
@@ -91,7 +91,8 @@ export async function run(args: readonly string[], deps: RunDeps): Promise<numbe
   const signal = await signals.stopped;
   log.info({ signal }, 'podsched stops; its pods keep running');
   const stopping = agent.stop().then(() => true);
-  if ((await within(stopMs, stopping)) === true) return exitCodes.done;
+  // whoever starts it anew after a failure does so for its size, too
+  if ((await within(stopMs, stopping)) === true) return signal === 'its size' ? exitCodes.failed : exitCodes.done;
   log.error({ seconds: stopMs / 1000 }, 'the agent did not stop in time and is ended');
   return exitCodes.failed;
 }
@@ -135,12 +136,16 @@ function tellWarnings(log: Log, loaded: LoadedOptions): void {
 
 /** SIGTERM and SIGINT stop, SIGHUP reads the configuration again, one reading after the other. Caught from the first moment on. */
 class Signals {
-  readonly stopped: Promise<NodeJS.Signals>;
+  /** The signal, or what else ends it. */
+  readonly stopped: Promise<NodeJS.Signals | 'its size'>;
+  /** Ends it as a signal does. */
+  end: (why: 'its size') => void = () => {};
   #reload: (() => void) | undefined;
   #missed = false;
 
   constructor() {
     this.stopped = new Promise((resolve) => {
+      this.end = resolve;
       for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve);
     });
     process.on('SIGHUP', () => {

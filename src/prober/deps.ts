@@ -35,6 +35,4 @@ export interface ProbeManagerDeps {
   readonly changed: (uid: PodUid) => void;
   /** How many exec probes run at once. */
   readonly maxExecProbes: number;
-  /** Multiplies time-outs, delays and failure thresholds; 1: as written. */
-  readonly scale: () => number;
 }

@@ -61,7 +61,6 @@ export class ProbeManager {
     this.#attempt = { ...deps, slots: new Slots(deps.maxExecProbes, deps.clock) };
     this.#host = {
       clock: deps.clock,
-      scale: deps.scale,
       plan: (worker, at) => (at === undefined ? this.#due.delete(worker) : this.#due.set(worker, at)),
       started: ({ id, container }) => container.startupProbe === undefined || this.#results.get(id, 'startup') === 'success',
       ask: (subject, timeoutMs, signal) => this.#ask(subject, timeoutMs, signal),
@@ -215,7 +214,7 @@ export class ProbeManager {
     for (const type of typesOf(container)) {
       const probe = probeOf(container, type);
       if (probe === undefined || (pod.ending && type !== 'readiness')) continue;
-      const { periodMs } = timing(probe, 1);
+      const { periodMs } = timing(probe);
       // probes of all pods at one moment are a burst: after the agent's start they are spread over a period
       const spread = adopted || now - (this.#startedAt ?? now) < periodMs;
       const notBefore = spread ? after(now, this.deps.random() * periodMs) : now;

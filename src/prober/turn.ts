@@ -36,12 +36,12 @@ export interface Timing {
 /** What a timer can hold: 24 days. A longer time-out would be over at once. */
 const longestMs = 2 ** 31 - 1;
 
-/** The numbers of a probe; 0 means the default. `scale` gives a slow node more patience: it asks as often, and waits longer. */
-export const timing = (probe: Probe, scale: number): Timing => ({
+/** The numbers of a probe; 0 means the default. */
+export const timing = (probe: Probe): Timing => ({
   periodMs: (probe.periodSeconds || 10) * 1000,
-  timeoutMs: Math.min(longestMs, (probe.timeoutSeconds || 1) * 1000 * scale),
-  initialDelayMs: (probe.initialDelaySeconds ?? 0) * 1000 * scale,
-  failureThreshold: Math.ceil((probe.failureThreshold || 3) * scale),
+  timeoutMs: Math.min(longestMs, (probe.timeoutSeconds || 1) * 1000),
+  initialDelayMs: (probe.initialDelaySeconds ?? 0) * 1000,
+  failureThreshold: probe.failureThreshold || 3,
   successThreshold: probe.successThreshold || 1,
 });
 

@@ -31,7 +31,6 @@ export interface Subject {
 
 export interface WorkerHost {
   readonly clock: Clock;
-  scale(): number;
   /** Calls `turn` at that moment; undefined: not at all. */
   plan(worker: ProbeWorker, at: Monotonic | undefined): void;
   /** The container's startup probe has succeeded, or it has none. */
@@ -156,7 +155,7 @@ export class ProbeWorker {
   }
 
   #timing(): Timing {
-    return timing(this.subject.probe, this.host.scale());
+    return timing(this.subject.probe);
   }
 
   #may(): boolean {

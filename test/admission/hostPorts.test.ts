@@ -116,6 +116,15 @@ test('ports of sidecars are claimed, those of plain init containers are not', ()
   );
 });
 
+test('a process of the host is named when somebody knows it, and asked for only on a conflict', () => {
+  const asked: HostSocket[] = [];
+  const conflicts = portConflicts(pod('b', claiming({ hostPort: 22 }, { hostPort: 9 })).pod, [], [tcp(80), tcp(22)], (socket) => {
+    asked.push(socket);
+    return 'sshd (pid 812)';
+  });
+  assert.deepEqual([conflicts.map((c) => c.holder), asked], [['sshd (pid 812), which listens on 0.0.0.0:22'], [tcp(22)]]);
+});
+
 test('one address has one key', () => {
   for (const all of ['', '0.0.0.0', '::', '0:0:0:0:0:0:0:0', '::ffff:0.0.0.0']) assert.equal(addressKey(all), addressKey(''), all);
   assert.equal(addressKey('::ffff:192.0.2.1'), '192.0.2.1');

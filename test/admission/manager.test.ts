@@ -21,6 +21,9 @@ function rig() {
     did: [] as string[],
     host: [] as HostSocket[],
     looks: 0,
+    /** Whose a socket is, and how often somebody asked. */
+    socketHolder: undefined as string | undefined,
+    searches: 0,
     labels: node().labels,
     ended: new Set<PodUid>(),
     earlier: new Map<PodUid, 'admitted' | Refusal>(),
@@ -71,6 +74,10 @@ function rig() {
     hostSockets: () => {
       r.looks++;
       return r.host;
+    },
+    socketHolder: () => {
+      r.searches++;
+      return r.socketHolder;
     },
     renew: async (uid) => {
       await Promise.resolve(); // a write comes first
@@ -433,6 +440,22 @@ test('an edit that waits for the host is tried again with a back-off', async () 
   r.host.length = 0;
   assert.equal(again(), 'goes on');
   assert.equal(clock.sleeping, 0);
+});
+
+test('whose a socket of the host is, is searched for once in a look, for all who want it, and never without a conflict', async () => {
+  const { add, admission, clock, take, r } = rig();
+  r.host.push(ssh);
+  add(pod('other', claiming({ hostPort: 23 })));
+  assert.equal(r.searches, 0);
+  add(pod('a', claiming({ hostPort: 22 })));
+  add(pod('b', claiming({ hostPort: 22 })));
+  take();
+  const before = r.searches;
+  r.socketHolder = 'sshd (pid 812)';
+  admission.again();
+  await clock.advance(0);
+  const words = 'NodePorts: Predicate NodePorts failed: port 22/TCP is used by sshd (pid 812), which listens on 0.0.0.0:22';
+  assert.deepEqual([take(), r.searches - before], [[`a now ${words}`, `b now ${words}`], 1]);
 });
 
 test('an edit of a pod that was refused is a new instance, whatever it is; of one that ended it goes on', () => {

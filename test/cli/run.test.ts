@@ -36,7 +36,7 @@ const until = async (what: string, done: () => boolean): Promise<void> => {
 /** `podsched run` with an agent that only remembers. */
 function start(args: readonly string[], o: { readonly env?: Record<string, string>; readonly fail?: Error } = {}) {
   const told: Told[] = [];
-  const state = { stopped: 0, log: '' };
+  const state = { stopped: 0, log: '', outgrown: () => {} };
   const agent: RunningAgent = {
     view: agentView(),
     reload: (config, conditions) => told.push({ config, conditions }),
@@ -46,8 +46,9 @@ function start(args: readonly string[], o: { readonly env?: Record<string, strin
   };
   const code = run(args, {
     loadAgent: async () => ({
-      startAgent: async ({ config, conditions }: AgentOptions) => {
+      startAgent: async ({ config, conditions, outgrown }: AgentOptions) => {
         if (o.fail !== undefined) throw o.fail;
+        state.outgrown = outgrown;
         told.push({ config, conditions });
         return agent;
       },
@@ -169,4 +170,14 @@ test('an agent that cannot start ends with 1, and what it was to run with is not
   assert.equal(await running.code, 1);
   assert.match(running.state.log, /another podsched agent answers/);
   assert.ok(!existsSync(join(dir, 'state')));
+});
+
+test('H5: an agent that has become too large is stopped in order, and the exit says that it should be started again', async () => {
+  write(`stateDir: ${dir}/state\n`);
+  const running = start(['--config', file]);
+  await running.started();
+  running.state.outgrown();
+  assert.equal(await running.code, 1);
+  assert.equal(running.state.stopped, 1);
+  assert.match(running.state.log, /its pods keep running/);
 });

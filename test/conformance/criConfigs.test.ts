@@ -57,7 +57,7 @@ for (const of of readCases()) {
         image: { id: 'sha256:<digest>', username: '' },
         nodeName: '<node>',
         nodeMemoryBytes: recordedMachine.memoryBytes,
-        thermalThrottlePaths: [],
+        thermalThrottlePaths: recordedMachine.thermalThrottlePaths,
         hugepageSizes: recordedMachine.hugepageSizes,
         // recorded on cgroup v1
         countsSwap: true,
@@ -73,7 +73,7 @@ for (const of of readCases()) {
   );
   const recorded = Object.entries(recording.containers).map(([name, config]) => [name, withoutMounts(config)]);
   const theirs = side(structuredClone(recording.sandbox), Object.fromEntries(recorded));
-  for (const rule of rules) rule.apply({ of, ours, theirs });
+  for (const rule of rules) rule.apply({ of, ours, theirs, ending: [], unified: false });
 
   test(`${of.manifest}: the sandbox is asked for as the kubelet asks`, () => {
     assert.deepEqual(differences(ours.sandbox, theirs.sandbox), []);

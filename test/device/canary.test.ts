@@ -91,15 +91,15 @@ const tmpfs = (): Set<string> =>
 /** The mounts of the agent's pods that are memory. */
 const inMemory = (): string[] => [...tmpfs()].filter((point) => point.startsWith(lab.agent.stateDir));
 
-/** Files below a folder that hold it; what is mounted from memory is left out, and links are not followed. */
-function filesWith(folder: string): string[] {
+/** Files below a folder that hold it; what is mounted from memory is left out, as is the folder `except`, and links are not followed. */
+function filesWith(folder: string, except?: string): string[] {
   const memory = tmpfs();
   const found: string[] = [];
   const visit = (at: string): void => {
     for (const entry of readdirSync(at, { withFileTypes: true })) {
       const path = join(at, entry.name);
       try {
-        if (memory.has(path)) continue;
+        if (path === except || memory.has(path)) continue;
         if (entry.isDirectory()) visit(path);
         else if (entry.isSymbolicLink()) {
           if (within(readlinkSync(path)) !== undefined) found.push(path);
@@ -125,7 +125,8 @@ async function look(when: string, stored: boolean): Promise<void> {
   // the checkpoint and the volumes of what was removed go after it is told gone
   await until(`${when}: the checkpoint to be so`, 45_000, () => filesWith(agent.stateDir).some(isEntry) === stored, 200).catch(() => {});
   if (!stored) await until(`${when}: nothing in memory`, 45_000, () => inMemory().length === 0).catch(() => {});
-  const files = [agent.stateDir, agent.runDir, agent.podLogsDir].flatMap(filesWith);
+  // stateDir, runDir and podLogsDir lie in it, and whatever else the agent leaves beside them
+  const files = filesWith(agent.dir, agent.manifests);
   const entries = files.filter(isEntry);
   if (!stored) assert.deepEqual(inMemory(), [], when);
   assert.deepEqual(

@@ -4,7 +4,7 @@
  * conformanceAllowed.ts; anything else is a fault. CONFORMANCE_REPORT names a file for all differences, grouped by where they are.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -54,7 +54,8 @@ async function pods(): Promise<Map<string, Fields>> {
   return new Map((await list('/pods')).map((pod) => [keyOf(pod.metadata), pod]));
 }
 
-const judged = (of: Case, pod: Fields | undefined, events: readonly Fields[] = []): string[] => judge(of, { pod, events, recorder }, place);
+const judged = (of: Case, pod: Fields | undefined, events: readonly Fields[] = [], ending: ReadonlySet<Fields> = new Set()): string[] =>
+  judge(of, { pod, events, ending, recorder }, place);
 
 const ofPod = /^(metadata|spec|status)\b/;
 const later = /^(events|order|sequence\.(edit|delete))\b/;
@@ -143,7 +144,13 @@ before(async () => {
     const kB = Number(/^hugepages-(\d+)kB$/.exec(dir)?.[1]);
     return kB >= 2 ** 20 ? `${kB / 2 ** 20}GB` : kB >= 1024 ? `${kB / 1024}MB` : `${kB}KB`;
   });
-  place = { nodeName, root: agent.stateDir, tmp, podLogsDir: agent.podLogsDir, hostDns, memoryBytes: totalmem(), hugepageSizes };
+  const thermalThrottlePaths = readdirSync('/sys/devices/system/cpu')
+    .filter((dir) => /^cpu\d+$/.test(dir))
+    .map((dir) => `/sys/devices/system/cpu/${dir}/thermal_throttle`)
+    .filter((path) => existsSync(path));
+  const machine = { memoryBytes: totalmem(), hugepageSizes, thermalThrottlePaths };
+  const unified = existsSync('/sys/fs/cgroup/cgroup.controllers');
+  place = { nodeName, root: agent.stateDir, tmp, podLogsDir: agent.podLogsDir, hostDns, unified, ...machine };
   await settled('the agent answers', 45_000, () =>
     agent.get('/pods').then(
       ({ status }) => status === 200,
@@ -179,8 +186,8 @@ before(async () => {
   recorder.phase = 'delete';
   for (const { manifest } of cases) agent.removeManifest(manifest);
   await settled('everything is gone', 60_000, async () => (await pods()).size === 0 && (await bed.cri.sandboxes()).length === 0);
-  // readiness is asked for while a pod ends; where many end at once, containerd shows a dead process as running for longer than the prober waits
-  const events = (await list('/events')).filter((e) => before.has(eventName(e)) || !String(e.message).startsWith('Readiness probe '));
+  const events = await list('/events');
+  const ending = new Set(events.filter((e) => !before.has(eventName(e))));
   for (const of of compared) {
     if (!shown.has(of.key)) {
       const { reason, message } = sync.get(of.key) ?? {};
@@ -188,9 +195,9 @@ before(async () => {
       continue;
     }
     const left = notRemoved(recorder.calls.filter((c) => c.pod === of.key));
-    const lines = judged(of, shown.get(of.key), events);
+    const lines = judged(of, shown.get(of.key), events, ending);
     for (const rule of rules)
-      if (!fired.has(rule.name) && needed(rule, of, { pod: shown.get(of.key), events, recorder }, place, lines.length))
+      if (!fired.has(rule.name) && needed(rule, of, { pod: shown.get(of.key), events, ending, recorder }, place, lines.length))
         fired.add(rule.name);
     remaining.set(of.name, [...lines, ...left.map((l) => `removal: ours ${l}, kubelet none`)]);
   }

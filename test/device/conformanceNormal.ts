@@ -11,6 +11,8 @@ export interface Machine {
   readonly memoryBytes: number;
   /** `2MB`, `1GB`: the sizes of huge pages that the machine has. */
   readonly hugepageSizes: readonly string[];
+  /** The thermal_throttle folders of its processors, which are masked beside the fixed paths. */
+  readonly thermalThrottlePaths: readonly string[];
 }
 
 export interface Place extends Machine {
@@ -19,10 +21,12 @@ export interface Place extends Machine {
   readonly tmp: string;
   readonly podLogsDir: string;
   readonly hostDns: string;
+  /** It has cgroup v2 and nothing else. */
+  readonly unified: boolean;
 }
 
 /** Of the machine the recordings were made on; its oom_score_adj values allow no other memory. */
-export const recordedMachine: Machine = { memoryBytes: 25_300_000_000, hugepageSizes: ['2MB', '1GB'] };
+export const recordedMachine: Machine = { memoryBytes: 25_300_000_000, hugepageSizes: ['2MB', '1GB'], thermalThrottlePaths: [] };
 
 /** One text of a pod of this run with the recordings' placeholders. */
 export function normalText(text: string, uid: string, place: Place): string {
@@ -79,11 +83,14 @@ export function normalContainer(config: Fields, spec: Fields, machine: Machine):
   const copy = structuredClone(config);
   if (Array.isArray(copy.envs)) copy.envs = [...items(copy.envs)].sort((a, b) => (String(a.key) < String(b.key) ? -1 : 1));
   const security = inside(copy, 'linux', 'security_context');
-  // those of them that the machine's processor has
-  if (Array.isArray(security.masked_paths))
-    security.masked_paths = security.masked_paths.filter(
-      (path) => !/^\/sys\/devices\/system\/cpu\/cpu\d+\/thermal_throttle$/.test(String(path)),
-    );
+  // all of the machine's own, and no other
+  if (Array.isArray(security.masked_paths)) {
+    const { masked_paths: paths } = security;
+    const own = machine.thermalThrottlePaths;
+    security.masked_paths = own.every((path) => paths.includes(path))
+      ? paths.filter((path) => !own.includes(String(path)))
+      : [...paths, '<a thermal_throttle of this machine is not masked>'];
+  }
   const resources = inside(copy, 'linux', 'resources');
   // by the part of the node's memory that a burstable container asks for: 1000 − 1000 × request ÷ memory, kept in 3…999
   const request = bytes(inside(spec, 'resources', 'requests').memory);

@@ -23,6 +23,8 @@ export interface Seen {
   readonly pod: Fields | undefined;
   /** Of all pods. */
   readonly events: readonly Fields[];
+  /** Those of them that first came after the manifests had gone. */
+  readonly ending: ReadonlySet<Fields>;
   readonly recorder: Pick<CriRecorder, 'calls' | 'sandboxes' | 'containers'>;
 }
 
@@ -31,9 +33,11 @@ const fields = (value: Json | undefined): Fields => (isFields(value) ? value : {
 /** `namespace/name` of a metadata or reference. */
 export const keyOf = (o: Json | undefined): string => `${inside(o).namespace}/${inside(o).name}`;
 
-/** Pod addresses are of the bed's network. */
+/** Pod addresses are of the bed's network; the machine's own may be of such a network too, and stay. */
 function podAddresses(status: Fields): Fields {
-  const address = (ip: Json | undefined): Json => (/^10\.\d+\.\d+\.\d+$/.test(String(ip)) ? '<pod-ip>' : (ip ?? null));
+  const host = [status.hostIP, ...items(status.hostIPs).map((entry) => entry.ip)];
+  const address = (ip: Json | undefined): Json =>
+    /^10\.\d+\.\d+\.\d+$/.test(String(ip)) && !host.includes(ip) ? '<pod-ip>' : (ip ?? null);
   if ('podIP' in status) status.podIP = address(status.podIP);
   for (const entry of items(status.podIPs)) entry.ip = address(entry.ip);
   return status;
@@ -47,11 +51,27 @@ const eventKey = (e: RecordedEvent): string => `${e.fieldPath} ${e.type} ${e.rea
 /** The end of its name counts when it first came; a list has repeats where they were last seen. */
 const began = (e: Fields): string => /[0-9a-f]+$/.exec(String(inside(e.metadata).name))?.[0].padStart(24, '0') ?? '';
 
-function ourSide(of: Case, { pod, events, recorder }: Seen, place: Place): Side {
+/** What of this run is known of a pod's texts. One instance: its UID must be the same everywhere. */
+function ourText(of: Case, { pod, recorder }: Seen, place: Place): (text: string) => string {
+  const uid = String(inside(recorder.sandboxes.get(of.key), 'metadata').uid ?? inside(pod, 'metadata').uid ?? '<none>');
+  return (t) => normalText(t, uid, place);
+}
+
+/** Of a pod, in the order in which they first came. */
+function ourEvents(of: Case, events: readonly Fields[], text: (t: string) => string): string[] {
+  return events
+    .filter((e) => keyOf(e.involvedObject) === of.key)
+    .sort((a, b) => (began(a) < began(b) ? -1 : 1))
+    .map((e) => {
+      const { fieldPath = '' } = inside(e.involvedObject);
+      return eventKey({ fieldPath: String(fieldPath), type: String(e.type), reason: String(e.reason), message: text(String(e.message)) });
+    });
+}
+
+function ourSide(of: Case, seen: Seen, place: Place): Side {
+  const { pod, events, recorder } = seen;
   const sandbox = recorder.sandboxes.get(of.key);
-  // one instance: its UID must be the same everywhere
-  const uid = String(inside(sandbox, 'metadata').uid ?? inside(pod, 'metadata').uid ?? '<none>');
-  const text = (t: string) => normalText(t, uid, place);
+  const text = ourText(of, seen, place);
   const spec = fields(of.recording?.spec);
   const containers = [...recorder.containers].filter(([key]) => key.startsWith(`${of.key} `));
   const calls = recorder.calls.filter((c) => c.pod === of.key);
@@ -68,16 +88,7 @@ function ourSide(of: Case, { pod, events, recorder }: Seen, place: Place): Side 
     metadata: part('metadata'),
     spec: part('spec'),
     status: podAddresses(part('status')),
-    events: Object.fromEntries(
-      events
-        .filter((e) => keyOf(e.involvedObject) === of.key)
-        .sort((a, b) => (began(a) < began(b) ? -1 : 1))
-        .map((e) => {
-          const { fieldPath = '' } = inside(e.involvedObject);
-          const said = { fieldPath: String(fieldPath), type: String(e.type), reason: String(e.reason), message: text(String(e.message)) };
-          return [eventKey(said), true];
-        }),
-    ),
+    events: Object.fromEntries(ourEvents(of, events, text).map((key) => [key, true])),
   };
 }
 
@@ -109,9 +120,22 @@ function orderOfEvents(side: Side, other: Side): { [fieldPath: string]: Json } {
   return Object.fromEntries(order);
 }
 
+function bothSides(of: Case, seen: Seen, place: Place): Both {
+  const text = ourText(of, seen, place);
+  const before = seen.events.filter((e) => !seen.ending.has(e));
+  const earlier = new Set(ourEvents(of, before, text));
+  return {
+    of,
+    ours: ourSide(of, seen, place),
+    theirs: theirSide(of),
+    ending: ourEvents(of, [...seen.ending], text).filter((key) => !earlier.has(key)),
+    unified: place.unified,
+  };
+}
+
 /** What is left of the differences after the allowed ones, or after all of them but one. */
 export function judge(of: Case, seen: Seen, place: Place, without?: Rule): string[] {
-  const both: Both = { of, ours: ourSide(of, seen, place), theirs: theirSide(of) };
+  const both = bothSides(of, seen, place);
   for (const rule of rules) if (rule !== without) rule.apply(both);
   const flat = (side: Side, other: Side): Json => ({
     ...side,
@@ -129,7 +153,7 @@ export function judge(of: Case, seen: Seen, place: Place, without?: Rule): strin
 /** Whether a rule has anything to do with a pod. `differs`: how many differences are left with it. */
 export function needed(rule: Rule, of: Case, seen: Seen, place: Place, differs: number): boolean {
   if (rule.varies === undefined) return judge(of, seen, place, rule).length > differs;
-  const both: Both = { of, ours: ourSide(of, seen, place), theirs: theirSide(of) };
+  const both = bothSides(of, seen, place);
   const before = JSON.stringify(both);
   rule.apply(both);
   return JSON.stringify(both) !== before;

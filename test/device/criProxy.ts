@@ -69,13 +69,21 @@ export async function startCriProxy(path: string, target: string): Promise<CriPr
   const forward = (stream: ServerHttp2Stream, headers: Record<string, unknown>, body: Buffer | undefined) => {
     const session = stream.session as ServerHttp2Session | undefined;
     if (stream.destroyed || session === undefined) return;
-    const { ':method': method, ':path': callPath, 'content-type': type, te, 'grpc-timeout': timeout } = headers;
+    const {
+      ':method': method,
+      ':path': callPath,
+      'content-type': type,
+      te,
+      'grpc-timeout': timeout,
+      'containerd-namespace': space,
+    } = headers;
     const request = upstreamOf(session).request({
       ':method': String(method),
       ':path': String(callPath),
       'content-type': String(type),
       te: String(te ?? 'trailers'),
       ...(timeout === undefined ? {} : { 'grpc-timeout': String(timeout) }),
+      ...(space === undefined ? {} : { 'containerd-namespace': String(space) }),
     });
     let trailers: Record<string, unknown> = {};
     const unary = body !== undefined && !isEventStream(String(callPath));

@@ -103,7 +103,7 @@ describe('ports of the host', { concurrency: 4 }, () => {
     await once(server, 'listening');
     drop(pod('late', { containers: [onPort(port)] }));
     drop(pod('late-host', { hostNetwork: true, containers: [container('main', serve, { ports: [{ containerPort: port }] })] }));
-    const words = new RegExp(`port ${port}/TCP.*a process of the host.*0\\.0\\.0\\.0:${port}`);
+    const words = new RegExp(`port ${port}/TCP is used by \\S+ \\(pid ${process.pid}\\), which listens on 0\\.0\\.0\\.0:${port}`);
     await Promise.all([refused('late', words), refused('late-host', words)]);
     await sleep(2_000);
     assert.equal(toldPod(lab, 'late')?.status.phase, 'Failed');

@@ -8,7 +8,8 @@ import type { V1Event } from '../../src/api/status.ts';
 import { type Lab, startLab } from './lab.ts';
 import { container, type Fields, manifest, pod, serve } from './manifest.ts';
 import { run, sleep, until } from './process.ts';
-import { rootOf } from './story.ts';
+import { podsOf, rootOf, statusOf } from './story.ts';
+import { gone } from './truth.ts';
 
 const canary = 'c4n4ry-0f-a-s3cr3t-f1le';
 let lab: Lab;
@@ -180,6 +181,43 @@ test('L1: a key and an object that are removed leave their files, are told, and 
   assert.equal(await rootOf(lab.bed, 'teller'), root, 'nothing was restarted');
 });
 
+test('L1: whatever comes first, the pod runs when all are there', async () => {
+  const kinds = ['Pod', 'ConfigMap', 'Secret'];
+  const others = (...without: string[]) => kinds.filter((kind) => !without.includes(kind));
+  const orders = kinds.flatMap((first) => others(first).map((second) => [first, second, ...others(first, second)]));
+  assert.equal(orders.length, 6);
+  const mounting = (name: string): string => {
+    const volumes = [
+      { name: 'conf', configMap: { name } },
+      { name: 'key', secret: { secretName: name } },
+    ];
+    const volumeMounts = volumes.map((v) => ({ name: v.name, mountPath: `/${v.name}` }));
+    return manifest(pod(name, { volumes, containers: [container('main', serve, { volumeMounts })] }));
+  };
+  const put = (kind: string, name: string): void => {
+    if (kind === 'Pod') lab.agent.drop(`pod-${name}.yaml`, mounting(name));
+    else drop(kind, name, kind === 'Secret' ? { stringData: { pin: `pin ${name}` } } : { data: { a: `a ${name}` } });
+  };
+  const of = async (name: string) => (await podsOf(lab.agent)).find((p) => p.metadata.name === name);
+  const named = orders.map((order, i) => ({ order, name: `order-${i}` }));
+  for (const { order, name } of named) {
+    for (const kind of order) {
+      put(kind, name);
+      await sleep(300); // so that each is a reading of its own
+    }
+    await until(`${order} to run`, 60_000, async () => statusOf(await of(name), 'main')?.state.running !== undefined, 100).catch(
+      async (e) => {
+        throw new Error(`${e}\n${(await lab.agent.cli('why', name)).stdout}\n${lab.agent.log().slice(-3000)}`);
+      },
+    );
+    const root = await rootOf(lab.bed, name);
+    assert.deepEqual([text(`${root}/conf/a`), text(`${root}/key/pin`)], [`a ${name}`, `pin ${name}`], `${order}`);
+    assert.equal(statusOf(await of(name), 'main')?.restartCount, 0, `${order}`);
+  }
+  for (const { name } of named) for (const kind of kinds) lab.agent.removeManifest(`${kind}-${name}.yaml`.toLowerCase());
+  for (const { name } of named) await gone(lab, name);
+});
+
 test('the bytes of the Secret are in memory, in its manifest and in the checkpoint, and nowhere else', async () => {
   const { agent, bed, watcher } = lab;
   const found = [agent.dir, bed.dir].flatMap((dir) => {
@@ -201,7 +239,8 @@ test('the bytes of the Secret are in memory, in its manifest and in the checkpoi
     execFileSync('ps', ['axww', '-o', 'args='], { encoding: 'utf8' }),
   ].join('\n');
   assert.ok(!said.includes(canary));
-  const uid = readdirSync(join(agent.stateDir, 'pods'))[0] ?? '';
+  const uid = (await podsOf(agent)).find((p) => p.metadata.name === 'teller')?.metadata.uid ?? 'not told';
+  assert.ok(readdirSync(join(agent.stateDir, 'pods')).includes(uid), `the folder of ${uid}`);
   agent.removeManifest('teller.yaml');
   await until('the pod to be gone', 60_000, async () => !readdirSync(join(agent.stateDir, 'pods')).includes(uid));
   assert.ok(!readFileSync('/proc/self/mountinfo', 'utf8').includes(uid));

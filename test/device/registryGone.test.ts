@@ -6,7 +6,7 @@ import { type Bed, startBed } from './bed.ts';
 import { type ImageRegistry, startImageRegistry } from './imageRegistry.ts';
 import { container, manifest, pod } from './manifest.ts';
 import { until } from './process.ts';
-import { podsOf, statusOf } from './story.ts';
+import { conditionOf, podsOf, statusOf } from './story.ts';
 
 let bed: Bed;
 let registry: ImageRegistry;
@@ -22,14 +22,11 @@ after(async () => {
 
 const text = (name: string, image: string, imagePullPolicy: string): string =>
   manifest(pod(name, { containers: [{ ...container('main', ['sleep', '1000']), image, imagePullPolicy }] }));
-const main = async (name: string) =>
-  statusOf(
-    (await podsOf(agent).catch(() => [])).find((p) => p.metadata.name === name),
-    'main',
-  );
+const told = async (name: string) => (await podsOf(agent).catch(() => [])).find((p) => p.metadata.name === name);
+const main = async (name: string) => statusOf(await told(name), 'main');
 const runs = (name: string) => until(`${name} to run`, 90_000, async () => (await main(name))?.state.running !== undefined);
 
-test('F2: registry gone and agent started anew: what ran goes on, and new pods of local images start, Always ones too', async () => {
+test('F2: registry gone and agent started anew: what ran goes on, and new pods of local images start, an Always one too, told stale', async () => {
   const image = await registry.push(undefined, { name: 'field/app:1' });
   agent.drop('first.yaml', text('first', image, 'IfNotPresent'));
   await runs('first');
@@ -41,4 +38,7 @@ test('F2: registry gone and agent started anew: what ran goes on, and new pods o
   agent.start();
   for (const name of ['second', 'third', 'first']) await runs(name);
   assert.equal((await main('first'))?.containerID, id);
+  // it was to be refreshed and runs what is here: that is said, by an agent that never saw the registry
+  const isStale = async () => conditionOf(await told('third'), 'podsched.dev/ImageStale') === 'True';
+  await until('third to be told stale', 60_000, isStale);
 });

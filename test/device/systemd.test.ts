@@ -78,7 +78,7 @@ test('the wrapper passes the V8 flags and all arguments', async () => {
       env: { ...process.env, PODSCHED_BUNDLE: script },
     });
     assert.deepEqual(JSON.parse(stdout), [
-      ['--max-semi-space-size=1', '--optimize-for-size', '--no-opt'],
+      ['--max-old-space-size=192', '--max-semi-space-size=1', '--optimize-for-size', '--no-opt'],
       ['get', 'pods', '-o', 'a b'],
     ]);
   } finally {

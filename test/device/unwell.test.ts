@@ -46,18 +46,22 @@ describe('what goes wrong', { concurrency: 8 }, () => {
     await has(name, /^PreStopHookOverran: .*grace of 4 s/);
   });
 
-  test('a preStop hook that fails is told without its details, and the end goes on', async () => {
-    const name = drop(
-      story('fails', 60, [member('fails', { lifecycle: { preStop: { exec: { command: ['sh', '-c', 'echo hidden; exit 7'] } } } })]),
-    );
-    await agreed(lab, name, () => isReady(name));
-    const from = uptime();
-    lab.agent.removeManifest(`${name}.yaml`);
-    await gone(lab, name);
-    assert.ok(uptime() - from < 45, 'long before its grace is over');
-    await diary.of('fails TERM');
-    await has(name, /^FailedPreStopHook: PreStopHook failed$/);
-  });
+  const failing = [
+    { of: 'fails', what: 'exec', preStop: { exec: { command: ['sh', '-c', 'echo hidden; exit 7'] } } },
+    // a manifest may name it, and no kubelet ever could do it
+    { of: 'knocks', what: 'tcpSocket', preStop: { tcpSocket: { port: 1 } } },
+  ];
+  for (const { of, what, preStop } of failing)
+    test(`a preStop hook that fails (${what}) is told without its details, and the end goes on`, async () => {
+      const name = drop(story(of, 60, [member(of, { lifecycle: { preStop } })]));
+      await agreed(lab, name, () => isReady(name));
+      const from = uptime();
+      lab.agent.removeManifest(`${name}.yaml`);
+      await gone(lab, name);
+      assert.ok(uptime() - from < 45, 'long before its grace is over');
+      await diary.of(`${of} TERM`);
+      await has(name, /^FailedPreStopHook: PreStopHook failed$/);
+    });
 
   test('a postStart hook that fails ends its container, which backs off and tries again; its neighbour runs', async () => {
     const name = drop(

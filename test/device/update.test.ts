@@ -12,6 +12,8 @@ import { sleep, until } from './process.ts';
 import { type Diary, eventsOf, startDiary, uptime } from './story.ts';
 
 const graceSeconds = 2;
+/** The old one takes all of its grace. How quick the new one is then the bench measures: this much more even a busy machine does not need. */
+const mostDown = graceSeconds + 5;
 const linkBytesPerSecond = 2_000_000;
 const imageBytes = 16_000_000;
 
@@ -75,7 +77,7 @@ describe('an update of a running pod', () => {
     const { served, down } = changeover(diary, edited);
     t.diagnostic(`served ${served.toFixed(1)} s after the edit, then down for ${down.toFixed(2)} s`);
     assert.ok(served > imageBytes / linkBytesPerSecond, `the image cannot be here yet: ${served} s after the edit`);
-    assert.ok(down < served, `down for ${down} s`); // how little that is the bench measures
+    assert.ok(down < mostDown, `down for ${down} s`);
     assert.ok(longestSilence(diary, first.at) <= down, 'silent only then');
     await says('slow', 'Running');
     agent.removeManifest('slow.yaml');
@@ -107,7 +109,7 @@ describe('an update of a running pod', () => {
     await diary.of('beat 2', 90_000);
     const { served, down } = changeover(diary, edited);
     t.diagnostic(`served ${served.toFixed(1)} s after the edit, then down for ${down.toFixed(2)} s`);
-    assert.ok(down < served, `down for ${down} s`);
+    assert.ok(down < mostDown, `down for ${down} s`);
     agent.removeManifest('missing.yaml');
   });
 

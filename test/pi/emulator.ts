@@ -27,8 +27,10 @@ export interface BootOptions {
 }
 
 export interface Booted {
-  /** `cut`: ended by `look`. `silent`: the guest never began, which is the emulator's failure. */
-  readonly how: 'off' | 'cut' | 'timeout' | 'silent';
+  /** `cut`: ended by `look`. `silent`: the guest never began; `crashed`: it had begun, and the emulator died. Both are the emulator's failures. */
+  readonly how: 'off' | 'cut' | 'timeout' | 'silent' | 'crashed';
+  /** The emulator's exit code or signal, as it ended by itself or was ended. */
+  readonly exit: number | NodeJS.Signals;
   /** This boot's layer. */
   readonly layer: string;
   readonly console: string;
@@ -37,6 +39,16 @@ export interface Booted {
 
 /** Written by run.sh as its first act. */
 export const begun = (share: string): boolean => existsSync(join(share, 'begun'));
+
+/** How a boot ended that nobody ended: a machine that goes off by itself is an exit code of 0, whatever its programs did. */
+export const ending = (exit: Booted['exit'], hasBegun: boolean): Booted['how'] => (!hasBegun ? 'silent' : exit === 0 ? 'off' : 'crashed');
+
+/** Nothing that follows on such a boot could be judged. */
+export const emulatorFailed = (how: Booted['how']): boolean => how === 'silent' || how === 'crashed';
+
+/** Whether a boot is to be repeated. `errors`: of its checks; undefined: one that held. A check that failed stands, whatever came after it. */
+export const spoilt = (how: Booted['how'], errors: readonly (string | undefined)[]): boolean =>
+  emulatorFailed(how) && errors.every((e) => e === undefined);
 
 /** Boots and waits until the machine is off. Rejects only when qemu cannot be started at all. */
 export async function boot(o: BootOptions): Promise<Booted> {
@@ -63,7 +75,7 @@ export async function boot(o: BootOptions): Promise<Booted> {
     ],
     { logFile: console },
   );
-  let how: Booted['how'] = 'off';
+  let how: Booted['how'] | undefined;
   try {
     while (qemu.running()) {
       await Promise.race([sleep(500), qemu.exited]);
@@ -75,13 +87,12 @@ export async function boot(o: BootOptions): Promise<Booted> {
       qemu.signal('SIGKILL');
       break;
     }
-    await qemu.exited;
+    const exit = await qemu.exited;
+    o.look();
+    return { how: how ?? ending(exit, begun(o.share)), exit, layer, console, ms: performance.now() - from };
   } finally {
     qemu.signal('SIGKILL');
   }
-  if (how === 'off' && !begun(o.share)) how = 'silent';
-  o.look();
-  return { how, layer, console, ms: performance.now() - from };
 }
 
 /** The last lines of a console, for a report. */

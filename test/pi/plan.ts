@@ -19,7 +19,7 @@ const always: readonly string[] = ['install'];
 export const boots: readonly BootPlan[] = [
   {
     name: 'first',
-    suites: ['install', 'cgroups', 'limits', 'budgets', 'devices', 'upgrade', 'before-reboot'],
+    suites: ['install', 'cgroup-ts', 'cgroups', 'limits', 'budgets', 'devices', 'upgrade', 'before-reboot'],
     memoryMb: 2048,
     minutes: 17,
     cut: true,

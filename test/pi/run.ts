@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { mustRun } from '../device/process.ts';
-import { type Booted, begun, boot, tail } from './emulator.ts';
-import { type Image, piImage } from './image.ts';
+import { type Booted, begun, boot, emulatorFailed, spoilt, tail } from './emulator.ts';
+import { cacheFolder, type Image, imageKey, packages, piImage } from './image.ts';
 import { type BootPlan, planned } from './plan.ts';
 import { busyboxArchive } from './podImages.ts';
 import { junit, type Line, lines, type Result, results } from './report.ts';
@@ -75,6 +75,9 @@ async function fillShare(share: string, image: Image): Promise<void> {
 const diary = (share: string): string => join(share, 'diary');
 const told = (share: string): Line[] => (existsSync(diary(share)) ? lines(readFileSync(diary(share), 'utf8')) : []);
 
+/** The whole of it, which the guest writes at its end; else what it followed until then. */
+const journals = ['journal.log', 'journal-live.log'] as const;
+
 /** Says what is new in the diary. */
 function narrator(share: string): () => boolean {
   let seen = 0;
@@ -101,17 +104,18 @@ function excuse(b: Booted, share: string): string {
     cut: 'its power was cut before',
     timeout: 'the boot took too long',
     silent: 'it never began',
+    crashed: `the emulator died of ${b.exit} before`,
   };
   return `${words[b.how]}\n--- console\n${tail(b.console)}\n--- out.log\n${tail(out)}`;
 }
 
-/** One boot of the plan; repeated once when the emulator failed, never for a check that failed. */
+/** One boot of the plan; repeated once when the emulator failed, never when a check had failed. */
 async function runBoot(
   plan: BootPlan,
   o: { image: Image; dir: string; share: string; under?: string; renew: boolean },
 ): Promise<{ booted: Booted; found: Result[] }> {
   for (const again of [false, true]) {
-    for (const name of ['diary', 'out.log', 'journal.log']) rmSync(join(o.share, name), { force: true });
+    for (const name of ['diary', 'out.log', ...journals]) rmSync(join(o.share, name), { force: true });
     writeFileSync(join(o.share, 'boot.json'), JSON.stringify({ suites: plan.suites, cut: plan.cut === true, renew: o.renew, patience }));
     say(`boot ${plan.name}${again ? ', once more' : ''} (${plan.memoryMb} MB${plan.kernel === undefined ? '' : `, ${plan.kernel}`})`);
     const booted = await boot({
@@ -121,11 +125,13 @@ async function runBoot(
       timeoutMs: Math.min(plan.minutes * 60_000, startedAt + wholeMs - performance.now()) * patience,
       look: narrator(o.share),
     });
-    if (booted.how === 'silent' && !again) {
-      say(`  the emulator failed before the guest began:\n${tail(booted.console)}`);
+    const heard = told(o.share);
+    const errors = heard.flatMap((line) => (line.kind === 'check' ? [line.error] : []));
+    if (!again && spoilt(booted.how, errors)) {
+      say(`  the emulator failed, and no check had: ${excuse(booted, o.share)}`);
       continue;
     }
-    const found = results(plan.name, plan.suites, told(o.share), excuse(booted, o.share));
+    const found = results(plan.name, plan.suites, heard, excuse(booted, o.share));
     for (const r of found.filter((f) => f.name === 'the suite ends')) say(`    FAIL ${r.suite}: ${r.error}`);
     say(`  off after ${seconds(booted.ms)}${begun(o.share) ? '' : ', and the guest never began'}`);
     return { booted, found };
@@ -141,6 +147,7 @@ if (plan.length === 0) {
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130)); // qemu ends with its parent
 
+const warm = existsSync(join(cacheFolder(process.env), imageKey(packages, readFileSync(join(here, 'make-image.sh'), 'utf8'))));
 const image = await piImage(say);
 const dir = mkdtempSync(join(tmpdir(), 'podsched-pi-'));
 const kept = join(tmpdir(), 'podsched-pi-report');
@@ -167,11 +174,12 @@ try {
     });
     all.push(...found);
     layers.push(booted.layer);
-    for (const name of ['journal.log', 'out.log', 'diary'])
+    const journal = journals.find((name) => existsSync(join(share, name))) ?? journals[0];
+    for (const name of [journal, 'out.log', 'diary'])
       if (existsSync(join(share, name))) copyFileSync(join(share, name), join(kept, `${b.name}-${name}`));
     if (existsSync(booted.console)) copyFileSync(booted.console, join(kept, `${b.name}-console.log`));
     under = booted.layer;
-    if (booted.how === 'silent') break; // nothing that follows could be judged
+    if (emulatorFailed(booted.how)) break; // nothing that follows could be judged
   }
 } finally {
   writeFileSync(join(kept, 'report.xml'), junit(all));
@@ -181,4 +189,7 @@ for (const suite of missing) console.log(`FAIL ${suite}: not a single check was 
 const failed = all.filter((r) => r.error !== undefined);
 for (const r of failed) console.log(`FAIL ${r.boot} / ${r.suite}: ${r.name}`);
 console.log(`${all.length} checks, ${failed.length} failed, ${seconds(performance.now() - startedAt)}; report and journals: ${kept}`);
+// rounded up: a minute that has begun is not within the limit; only told, since the machine may have others to serve
+const minutes = Math.ceil((performance.now() - startedAt) / 60_000);
+console.log(`from a ${warm ? 'warm' : 'cold'} cache: ${minutes} of at most ${warm ? 25 : 40} minutes`);
 process.exit(failed.length > 0 || missing.length > 0 ? 1 : 0);

@@ -46,7 +46,6 @@ export class Bed {
   /** By the command's first word. */
   answers: Record<string, Answer | ((id: string) => Answer)> = {};
   random = 0;
-  scale = 1;
   maxExecProbes = 4;
   /** What the runtime says of a container beside the news: it has ended, is gone, or cannot be asked; else it runs. */
   readonly over = new Map<string, 'exited' | 'gone' | 'silent' | 'hung'>();
@@ -82,7 +81,6 @@ export class Bed {
       event: (pod, container, type, reason, message) => this.events.push(`${pod.name}/${container} ${type} ${reason} ${message}`),
       changed: (uid) => this.changed.push(uid),
       maxExecProbes: this.maxExecProbes,
-      scale: () => this.scale,
     });
     return this.prober;
   }

@@ -59,23 +59,18 @@ test('before the start only the startup probe runs, after it all but that one, a
 
 test('numbers that are absent or 0 are the defaults', () => {
   const defaults = { periodMs: 10_000, timeoutMs: 1000, initialDelayMs: 0, failureThreshold: 3, successThreshold: 1 };
-  assert.deepEqual(timing({}, 1), defaults);
-  assert.deepEqual(timing({ periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0, successThreshold: 0 }, 1), defaults);
+  assert.deepEqual(timing({}), defaults);
+  assert.deepEqual(timing({ periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0, successThreshold: 0 }), defaults);
 });
 
 test('a time-out longer than a timer can hold is not over at once', () => {
-  assert.equal(timing({ timeoutSeconds: 3_000_000 }, 1).timeoutMs, 2 ** 31 - 1);
+  assert.equal(timing({ timeoutSeconds: 3_000_000 }).timeoutMs, 2 ** 31 - 1);
 });
 
-test('the scale of the node multiplies patience, not periods', () => {
-  const probe = { periodSeconds: 5, timeoutSeconds: 2, initialDelaySeconds: 7, failureThreshold: 3, successThreshold: 2 };
-  assert.deepEqual(timing(probe, 4), {
-    periodMs: 5000,
-    timeoutMs: 8000,
-    initialDelayMs: 28_000,
-    failureThreshold: 12,
-    successThreshold: 2,
-  });
+test('numbers that are given are kept', () => {
+  const probe = { periodSeconds: 5, timeoutSeconds: 2, initialDelaySeconds: 7, failureThreshold: 4, successThreshold: 2 };
+  const expected = { periodMs: 5000, timeoutMs: 2000, initialDelayMs: 7000, failureThreshold: 4, successThreshold: 2 };
+  assert.deepEqual(timing(probe), expected);
 });
 
 test('turns are kept to the plan: a late one moves none, missed ones are left out', () => {

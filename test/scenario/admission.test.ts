@@ -60,10 +60,11 @@ test('D9: two manifests with one port: the second names the first, and comes whe
 test('D9: hostNetwork and a port that the host listens on: refused, tried again with a back-off, and let in when it is free', async () => {
   const w = new World();
   w.hostSockets.push({ protocol: 'TCP', port: 22, ip: '0.0.0.0' });
+  w.socketHolder = 'sshd (pid 812)';
   w.folder.write('ssh.yaml', port('ssh', 22, ['hostNetwork: true']));
   await w.start();
   await w.advance(5);
-  assert.match(w.pod('ssh')?.status.message ?? '', /a process of the host, which listens on 0\.0\.0\.0:22$/);
+  assert.match(w.pod('ssh')?.status.message ?? '', /port 22\/TCP is used by sshd \(pid 812\), which listens on 0\.0\.0\.0:22$/);
   w.hostSockets.length = 0;
   await w.advance(20);
   assert.equal(phase(w, 'ssh'), 'Running Ready');

@@ -1,4 +1,4 @@
-/** Stories of a node that runs short, on the whole agent in virtual time: who goes, what is told, and that it comes back (G9, C11, H3, 22). */
+/** Stories of a node that runs short, on the whole agent in virtual time: who goes, what is told, and that it comes back (G9, C10, C11, H3, 22). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultEvictionHard } from '../../src/api/evictionThresholds.ts';
@@ -7,6 +7,8 @@ import { manifest, World, type WorldOptions } from './world.ts';
 
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
+/** A pressure is told for so long after it was last seen. */
+const transitionMs = 300_000;
 
 /** A Pi with 1 GB and a card of 10 GB; what pods use of it is by their names, while they run. */
 class Pi {
@@ -18,7 +20,7 @@ class Pi {
   constructor() {
     const eviction: EvictionWorld = {
       thresholds: defaultEvictionHard(),
-      pressureTransitionMs: 300_000,
+      pressureTransitionMs: transitionMs,
       memory: () => ({
         totalBytes: 1000 * MiB,
         availableBytes: Math.max(0, 800 * MiB - this.#running().reduce((sum, name) => sum + (this.memory.get(name) ?? 0), 0)),
@@ -214,6 +216,31 @@ test('one pod fills the disk: only that one is evicted, critical and idle ones s
     before,
   );
   assert.deepEqual(eventsOf(p, 'Evicted'), ['writer']);
+});
+
+test('C10: a pod that comes while the disk is full is refused, and starts by itself as a new instance when there has been room for a while', async () => {
+  const p = await pi({ idle: manifest('idle') });
+  const idle = uidOf(p, 'idle');
+  // what a program of the host wrote: no eviction brings it back, so that the pressure stands until somebody makes room
+  p.disk.set('the host', 6 * GiB - 100 * MiB);
+  await p.world.advance(20);
+  p.world.folder.write('late.yaml', manifest('late'));
+  await p.world.advance(10);
+  const refused = uidOf(p, 'late');
+  const asRefused = ['Failed', 'Evicted', 'Pod was rejected: The node had condition: [DiskPressure]. ', refused];
+  const late = () => [status(p, 'late')?.phase, status(p, 'late')?.reason, status(p, 'late')?.message, uidOf(p, 'late')];
+  assert.deepEqual(late(), asRefused);
+  assert.deepEqual([p.world.sync('late')?.phase, p.world.sync('late')?.reason], ['Failed', 'Evicted']);
+  await p.world.advance(600);
+  assert.deepEqual(late(), asRefused, 'as long as the disk is full');
+  p.disk.delete('the host');
+  await p.world.advance(transitionMs / 1000 - 20);
+  assert.deepEqual(late(), asRefused, 'room of a moment is no room');
+  await p.world.advance(80);
+  assert.deepEqual([status(p, 'late')?.phase, status(p, 'late')?.reason, p.world.sync('late')?.reason], ['Running', undefined, 'Ready']);
+  assert.ok(refused !== undefined && uidOf(p, 'late') !== refused, 'a new instance');
+  assert.deepEqual([eventsOf(p, 'Evicted'), uidOf(p, 'idle')], [['late'], idle], 'told once, and who ran goes on');
+  assert.deepEqual(p.world.runtime.violations, []);
 });
 
 test('an edited pod is a new try at once; a removed one is gone', async () => {

@@ -74,6 +74,8 @@ export class World {
   nodeLabels: Readonly<Record<string, string>> = {};
   /** What listens on the host. */
   readonly hostSockets: HostSocket[] = [];
+  /** Whose that is. */
+  socketHolder: string | undefined;
   /** What containers say at their end, by name. */
   readonly lastWords = new Map<string, string>();
   /** Folders are no part of this world; what was asked of them is. */
@@ -186,6 +188,7 @@ export class World {
           allocatable: { cpuMilli: 4000, memoryBytes: 2 ** 30, pods: 110 },
         }),
         hostSockets: () => this.hostSockets,
+        socketHolder: () => this.socketHolder,
         diskUse: async () => ({ capacityBytes: 100, availableBytes: 90 }),
         conditionsChanged: () => {},
         ...(this.o.cpus && { cpus: this.o.cpus }),

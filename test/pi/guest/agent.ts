@@ -53,6 +53,18 @@ export interface Event {
   readonly involvedObject: { readonly kind?: string; readonly name?: string; readonly fieldPath?: string };
 }
 
+export interface Node {
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly status: {
+    readonly capacity?: Readonly<Record<string, string>>;
+    readonly allocatable?: Readonly<Record<string, string>>;
+    readonly addresses: readonly { readonly type: string; readonly address: string }[];
+    readonly conditions: readonly (Condition & { readonly lastTransitionTime?: string; readonly lastHeartbeatTime?: string })[];
+    readonly nodeInfo: Readonly<Record<string, string>>;
+    readonly images?: readonly { readonly names: readonly string[]; readonly sizeBytes: number }[];
+  };
+}
+
 /** GET on the local API: the text of a 200. */
 function get(path: string): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -73,6 +85,7 @@ function get(path: string): Promise<string> {
 }
 const items = async <T>(path: string): Promise<readonly T[]> => (JSON.parse(await get(path)) as { readonly items: readonly T[] }).items;
 
+export const node = async (): Promise<Node> => JSON.parse(await get('/node')) as Node;
 export const pods = (): Promise<readonly Pod[]> => items('/pods');
 export const conditions = (): Promise<readonly Condition[]> => items('/conditions');
 export const events = (): Promise<readonly Event[]> => items('/events');

@@ -5,6 +5,7 @@ import { runSuite, type Suite, tell } from './checks.ts';
 import { order, ran, run, sleep } from './machine.ts';
 import { budgets } from './suiteBudgets.ts';
 import { cgroups, systemdDriver } from './suiteCgroups.ts';
+import { cgroupTs } from './suiteCgroupTs.ts';
 import { devices } from './suiteDevices.ts';
 import { disk } from './suiteDisk.ts';
 import { eviction } from './suiteEviction.ts';
@@ -15,6 +16,7 @@ import { beforeReboot, reboot } from './suiteReboot.ts';
 
 const suites: readonly Suite[] = [
   install,
+  cgroupTs,
   cgroups,
   limits,
   budgets,

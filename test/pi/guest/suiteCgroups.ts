@@ -51,7 +51,8 @@ function ofThisMachine(file: string, value: string): string {
 }
 
 /** Of a cgroup: the files that the recording has, and their values. systemd's limit of tasks (15 %) is not there with the cgroupfs driver. */
-function compare(driver: Driver, path: string, expected: Values, of: string): void {
+function compare(driver: Driver, path: string, expected: Values | undefined, of: string): void {
+  assert.ok(expected !== undefined && Object.keys(expected).length > 1, `${of}: it was not recorded, so nothing would be compared`);
   assert.ok(existsSync(`${root}/${path}`), `${of}: ${path} is not there`);
   const found: Record<string, string> = {};
   const wanted: Record<string, string> = {};
@@ -96,20 +97,20 @@ async function judge({ check }: Story, driver: Driver): Promise<void> {
     'kubepods.slice/kubepods-besteffort.slice',
   ].entries())
     await check(`${place.levels[i]} has the recorded values`, () =>
-      compare(driver, place.levels[i] ?? '', kubelet.slices.get(level) ?? {}, level),
+      compare(driver, place.levels[i] ?? '', kubelet.slices.get(level), level),
     );
   const tasks = await cgroupsOfTasks();
   for (const name of names) {
     await check(`${qos[name]}: the pod’s cgroup, the sandbox’s and the container’s have the recorded values`, () => {
       const path = place.pod(name, told[name].metadata.uid);
-      compare(driver, path, kubelet.slices.get(recorded[name]) ?? {}, 'pod');
+      compare(driver, path, kubelet.slices.get(recorded[name]), 'pod');
       const id = idOf(told[name]);
       assert.equal(tasks.get(id), `${path}/${place.scope(id)}`, 'the container is in the pod');
       const sandbox = [...tasks].find(([other, where]) => other !== id && where.startsWith(`${path}/`));
       assert.ok(sandbox !== undefined, 'the sandbox is in the pod');
       const pair = kubelet.scopes.get(recorded[name]);
-      compare(driver, `${path}/${place.scope(id)}`, pair?.container ?? {}, 'container');
-      compare(driver, sandbox[1], pair?.sandbox ?? {}, 'sandbox');
+      compare(driver, `${path}/${place.scope(id)}`, pair?.container, 'container');
+      compare(driver, sandbox[1], pair?.sandbox, 'sandbox');
     });
   }
   await check('cgroups of pods go with their pods', async () => {
@@ -128,6 +129,40 @@ const asksSystemd = `
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
   SystemdCgroup = true
 `;
+
+/** A processor for a Guaranteed pod alone, and the reserved one for all others: as the kernel keeps to it. */
+async function ownCpus({ check }: Story): Promise<void> {
+  await check('the agent changes to CPUs of one’s own', async () => {
+    await configure({ evictionPressureTransitionPeriod: '5s', cpuManagerPolicy: 'static', reservedSystemCPUs: '0' });
+  });
+  const own = 'own-cpu';
+  const shared = 'shared-cpu';
+  drop(own, { ...plain, containers: [container(undefined, limited(undefined, { cpu: '1', memory: '32Mi' }))] });
+  drop(shared, { ...plain, containers: [container()] });
+  await check(
+    'a Guaranteed pod has CPU 1 for itself, and a BestEffort one runs on what is left',
+    async () => {
+      const expected: readonly (readonly [name: string, of: Class, cpus: string])[] = [
+        [own, 'guar', '1'],
+        [shared, 'best', '0'],
+      ];
+      for (const [name, of, cpus] of expected) {
+        const p = await untilReady(name);
+        assert.equal(p.status.qosClass, qos[of]);
+        const place = places.systemd;
+        const file = `${root}/${place.pod(of, p.metadata.uid)}/${place.scope(idOf(p))}/cpuset.cpus.effective`;
+        // one that began before the other was given its CPU is moved
+        await until(
+          () => `${name} to be kept to CPU ${cpus}; ${file} has ${existsSync(file) ? read(file) : 'gone'}`,
+          60,
+          () => read(file) === cpus || undefined,
+        );
+      }
+    },
+    300,
+  );
+  await check('pods that are kept to CPUs end as any other', () => remove(own, shared));
+}
 
 export const systemdDriver: Suite = {
   name: 'systemd-driver',
@@ -148,5 +183,6 @@ export const systemdDriver: Suite = {
       assert.match(await run('systemctl', 'list-units', '--no-legend', '--plain', 'kubepods*.slice'), /^kubepods\.slice/m);
       assert.deepEqual(await pods(), [], 'the agent goes on');
     });
+    await ownCpus(story);
   },
 };

@@ -1,6 +1,7 @@
 /** The package on a bare machine: apt installs it, systemd starts it, and a pod runs without any registry; then its next version. */
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import {
   answers,
   conditions,
@@ -9,6 +10,7 @@ import {
   drop,
   isReady,
   mainPid,
+  node,
   plain,
   pod,
   podsched,
@@ -18,7 +20,7 @@ import {
 } from './agent.ts';
 import { startBroker } from './broker.ts';
 import type { Suite } from './checks.ts';
-import { ran, read, run, sh, unit, until } from './machine.ts';
+import { memTotal, ran, read, run, sh, unit, until } from './machine.ts';
 
 const debs = '/mnt/host/deb';
 const packageFile = (next: boolean): string =>
@@ -32,6 +34,46 @@ async function apt(file: string): Promise<string> {
   });
   assert.equal(code, 0, `${out}\n${err}`);
   return out;
+}
+
+const units: Readonly<Record<string, number>> = { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 };
+/** An amount as a node tells it: `2018936Ki`. */
+function bytesOf(amount = ''): number {
+  const [, digits, word] = /^(\d+)([KMG]i)?$/.exec(amount) ?? [];
+  return Number(digits) * (units[word ?? ''] ?? Number.NaN);
+}
+
+/** As the API server of a cluster would have it, beside what the machine says of itself. */
+async function tellsTheMachine(): Promise<void> {
+  const { metadata, status } = await node();
+  assert.equal(status.capacity?.cpu, '2');
+  assert.equal(bytesOf(status.capacity.memory), memTotal());
+  assert.ok(bytesOf(status.allocatable?.memory) < memTotal(), 'some of the memory is not for pods');
+  assert.equal(metadata.annotations?.['podsched.dev/page-size'], (await run('getconf', 'PAGESIZE')).trim());
+  const { architecture, kernelVersion, containerRuntimeVersion = '' } = status.nodeInfo;
+  assert.deepEqual([architecture, kernelVersion], ['arm64', (await run('uname', '-r')).trim()]);
+  assert.match(containerRuntimeVersion, /^containerd:\/\/\d/);
+
+  const told = (type: string): string[] => status.addresses.filter((a) => a.type === type).map((a) => a.address);
+  const [ip = ''] = told('InternalIP');
+  const own = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).filter((a) => !a.internal).map((a) => a.address));
+  assert.match(ip, /^\d+\.\d+\.\d+\.\d+$/);
+  assert.ok(own.includes(ip), `${ip} is none of ${own.join(', ')}`);
+  assert.deepEqual(told('Hostname'), [metadata.name]);
+
+  const expected = { MemoryPressure: 'False', DiskPressure: 'False', PIDPressure: 'False', Ready: 'True' };
+  const ofKubelets = status.conditions.filter((c) => c.type in expected);
+  assert.deepEqual(Object.fromEntries(ofKubelets.map((c) => [c.type, c.status])), expected);
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+  for (const c of ofKubelets) {
+    assert.match(c.lastTransitionTime ?? '', time, c.type);
+    assert.match(c.lastHeartbeatTime ?? '', time, c.type);
+  }
+
+  for (const name of ['localhost/busybox:1', 'podsched.dev/pause:1']) {
+    const image = status.images?.find((i) => i.names.includes(name));
+    assert.ok((image?.sizeBytes ?? 0) > 0, `${name} is not among ${JSON.stringify(status.images)}`);
+  }
 }
 
 export const install: Suite = {
@@ -97,6 +139,7 @@ export const install: Suite = {
       const bad = (await conditions()).filter((c) => !usual.includes(c.type) && c.status === 'True');
       assert.deepEqual(bad, []);
     });
+    await check('the node tells what the machine is, that it is ready, and which images it has', tellsTheMachine);
     await check('doctor finds nothing wrong', async () => {
       const { code, out, err } = await doctor;
       assert.equal(code, 0, `${out}\n${err}`);
