@@ -304,6 +304,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       nodeName: identity.nodeName,
       pods: () => kubelet.status.whole(),
       usage: kubelet.resources.usage(),
+      probeCosts: (id) => kubelet.podSide.probes.costs(id),
       allocatable: node.allocatable,
       stateDir: config.stateDir,
       podLogsDir: config.podLogsDir,

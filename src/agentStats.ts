@@ -6,7 +6,7 @@ import type { Usage } from './cm/usage.ts';
 import type { ImageService, Runtime } from './container/runtime.ts';
 import { folderUsage } from './eviction/diskUsage.ts';
 import type { BoardRoots } from './node/board.ts';
-import { type StatsView, statsView } from './operations/stats.ts';
+import { type StatsDeps, type StatsView, statsView } from './operations/stats.ts';
 import { fsSpace, systemStats } from './operations/statsFiles.ts';
 import { volumeStats } from './operations/statsVolumes.ts';
 import type { Clock } from './world/clock.ts';
@@ -18,14 +18,26 @@ export interface StatsParts {
   readonly runtime: Pick<Runtime, 'listContainerStats'> & { readonly images: Pick<ImageService, 'imageFilesystems'> };
   readonly usage: Pick<Usage, 'pod' | 'node'>;
   readonly allocatable: () => Pick<NodeCapacity, 'cpuMilli' | 'memoryBytes'>;
+  readonly probeCosts: NonNullable<StatsDeps['probeCosts']>;
   readonly stateDir: string;
   readonly podLogsDir: string;
   readonly roots: BoardRoots;
 }
 
-export function buildStats({ clock, nodeName, pods, runtime, usage, allocatable, stateDir, podLogsDir, roots }: StatsParts): StatsView {
+export function buildStats({
+  clock,
+  nodeName,
+  pods,
+  runtime,
+  usage,
+  allocatable,
+  probeCosts,
+  stateDir,
+  podLogsDir,
+  roots,
+}: StatsParts): StatsView {
   return statsView({
-    ...{ clock, nodeName, pods, allocatable },
+    ...{ clock, nodeName, pods, allocatable, probeCosts },
     ...systemStats({ roots, podLogsDir }),
     containerStats: () => runtime.listContainerStats(),
     podUsage: (uid) => usage.pod(uid),

@@ -12,6 +12,7 @@ import type { NodeCondition } from '../operations/agentView.ts';
 import type { HoldAnswer } from '../operations/hold.ts';
 import type { ImportedImages, ListedImage, Pruned } from '../operations/images.ts';
 import type { ListedObject } from '../operations/objects.ts';
+import type { Summary } from '../operations/statsSummary.ts';
 import type { NodeUsage, PodUsage } from '../operations/top.ts';
 import { envName, loadOptions } from '../options.ts';
 import { codeOf } from '../world/errno.ts';
@@ -37,6 +38,8 @@ export interface AgentClient {
   /** What runs of pods, and what it uses; measured at the question. */
   topPods(): Promise<readonly PodUsage[]>;
   topNode(): Promise<NodeUsage>;
+  /** The same as the kubelet tells it, and what probes cost; no disk is looked at. */
+  stats(): Promise<Summary>;
   images(): Promise<readonly ListedImage[]>;
   pruneImages(dryRun: boolean): Promise<Pruned>;
   /** Resolves when it is here, however long that takes. */
@@ -101,6 +104,7 @@ export function agentClient(socket: string): AgentClient {
       (await post(socket, `/${act}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`)) as HoldAnswer,
     topPods: () => items('/top/pods'),
     topNode: async () => (await get(socket, '/top/node')) as NodeUsage,
+    stats: async () => (await get(socket, '/stats/summary?only_cpu_and_memory=true')) as Summary,
     images: () => items('/images'),
     pruneImages: async (dryRun) => (await post(socket, `/images/prune${dryRun ? '?dryRun=1' : ''}`)) as Pruned,
     pullImage: async (image) => (await post(socket, `/images/pull?${new URLSearchParams({ image })}`)) as { image: string; id: string },

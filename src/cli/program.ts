@@ -213,11 +213,12 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .option('-A, --all-namespaces', 'of all namespaces')
     .option('--containers', 'a row for each container')
     .addOption(new Option('--sort-by <what>', 'the greatest first').choices(['cpu', 'memory']))
+    .addOption(new Option('--probes', 'what the probes of each container cost, the costliest first').conflicts('sortBy'))
     .addOption(new Option('-o, --output <format>', 'how to print it; wide: with limits').choices(outputs))
     .option('-w, --watch', 'again every 2 s')
     .addHelpText(
       'after',
-      '\nThe processor is measured over the time since the last question, or over one second. MEMORY is what the kernel cannot take back at once.',
+      '\nThe processor is measured over the time since the last question, or over one second. MEMORY is what the kernel cannot take back at once.\nMEAN is what a probe takes, PER MINUTE what all its answers together take of a minute; waiting for a turn is not counted.',
     )
     .action(async (names: readonly string[], o: TopPodsOptions & WhereOptions) => done(await topPods(names, o, await client(o), print)));
   asking(top.command('node').alias('nodes').alias('no').description('processor and memory of this node').argument('[name]', 'of this node'))

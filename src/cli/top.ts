@@ -1,4 +1,4 @@
-/** `top pods` and `top node`: what is used now, in the columns of kubectl top. */
+/** `top pods` and `top node`: what is used now, in the columns of kubectl top; with `--probes` what it costs to ask the probes. */
 import { quantityMilliValue, quantityValue } from '../api/quantity.ts';
 import type { Amounts, NodeUsage, PodUsage } from '../operations/top.ts';
 import type { AgentClient } from './client.ts';
@@ -12,6 +12,8 @@ export interface TopPodsOptions {
   readonly containers?: true;
   /** The greatest first; else by namespace and name. */
   readonly sortBy?: 'cpu' | 'memory';
+  /** What the probes cost, a row for each; the costliest first. */
+  readonly probes?: true;
   readonly output?: Output;
   readonly watch?: true;
 }
@@ -21,7 +23,7 @@ export interface TopNodeOptions {
   readonly watch?: true;
 }
 
-type TopClient = Pick<AgentClient, 'topPods' | 'topNode' | 'pods'>;
+type TopClient = Pick<AgentClient, 'topPods' | 'topNode' | 'stats' | 'pods'>;
 
 /** The agent measures over the time between two questions, so shorter would only be noise. */
 const watchMs = 2000;
@@ -44,6 +46,7 @@ const ofMemory = (a: Amounts): number | undefined => (a.memory === undefined ? u
 /** `names`: only these; none: all. */
 export async function topPods(names: readonly string[], o: TopPodsOptions, client: TopClient, print: Printer): Promise<number> {
   const wanted = names.map((name) => name.replace(/^(?:pods?|po)\//, ''));
+  if (o.probes === true) return repeated(o, print, () => topProbes(wanted, o, client, print));
   return repeated(o, print, async () => {
     const all = (await client.topPods()).filter((p) => o.allNamespaces === true || p.metadata.namespace === o.namespace);
     const pods = all.filter((p) => wanted.length === 0 || wanted.includes(p.metadata.name));
@@ -56,6 +59,39 @@ export async function topPods(names: readonly string[], o: TopPodsOptions, clien
     print.out(render(podRows(sorted(pods, o.sortBy), o), o.output, wanted.length === 1));
   });
 }
+
+async function topProbes(wanted: readonly string[], o: TopPodsOptions, client: TopClient, print: Printer): Promise<void> {
+  const all = (await client.stats()).pods.filter(({ podRef }) => o.allNamespaces === true || podRef.namespace === o.namespace);
+  const pods = all.filter(({ podRef }) => wanted.length === 0 || wanted.includes(podRef.name));
+  const missing = wanted.find((name) => !pods.some(({ podRef }) => podRef.name === name));
+  if (missing !== undefined) throw await notMeasured(missing, o, client);
+  const rows = pods.flatMap(({ podRef, containers }) =>
+    containers.flatMap(({ name, probes = [] }) => probes.map((cost) => ({ metadata: podRef, container: name, ...cost }))),
+  );
+  if (rows.length === 0 && (o.output === undefined || o.output === 'wide')) {
+    print.err(`No probe has been asked yet${o.allNamespaces === true ? '' : ` in namespace ${o.namespace}`}.\n`);
+    return;
+  }
+  const head = [...(o.allNamespaces === true ? ['NAMESPACE'] : []), 'POD', 'CONTAINER', 'PROBE', 'HANDLER', 'COUNT', 'MEAN', 'PER MINUTE'];
+  const items = rows
+    .sort((a, b) => b.perMinuteMs - a.perMinuteMs)
+    .map((cost): Item => {
+      const { metadata, container, probe, handler, count, meanMs, perMinuteMs } = cost;
+      const { namespace, name } = metadata;
+      return {
+        name: `pod/${name}`,
+        object: { apiVersion: 'podsched.dev/v1', kind: 'ProbeUsage', ...cost },
+        row: [
+          ...(o.allNamespaces === true ? [namespace] : []),
+          ...[name, container, probe, handler, String(count), msText(meanMs), msText(perMinuteMs)],
+        ],
+      };
+    });
+  print.out(render({ head, items }, o.output, false));
+}
+
+/** What takes less than 10 ms is told with a tenth. */
+const msText = (ms: number): string => `${ms < 10 ? ms : Math.round(ms)}ms`;
 
 async function notMeasured(name: string, o: TopPodsOptions, client: TopClient): Promise<CommandError> {
   const known = (await client.pods(o.allNamespaces === true ? undefined : o.namespace)).find((p) => p.metadata.name === name);

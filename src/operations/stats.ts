@@ -8,7 +8,8 @@ import type { ToldPod } from '../api/status.ts';
 import type { GroupUse, NodeUse } from '../cm/usage.ts';
 import type { ImageFilesystem } from '../container/runtime.ts';
 import type { ContainerStats } from '../container/stats.ts';
-import { labels } from '../container/words.ts';
+import { type ContainerId, labels } from '../container/words.ts';
+import type { ProbeCost } from '../prober/cost.ts';
 import type { Clock, WallTime } from '../world/clock.ts';
 import { type CpuCounter, nanoCores } from './statsRates.ts';
 import {
@@ -54,6 +55,8 @@ export interface StatsDeps {
     pod: { readonly namespace: string; readonly name: string; readonly uid: string },
     container: string,
   ) => Promise<FilesUsage | undefined>;
+  /** What the probes of one container cost the node. Left out: they are not told. */
+  readonly probeCosts?: (id: ContainerId) => readonly ProbeCost[];
   /** Left out: volumes are not told. */
   readonly volumes?: (uid: PodUid) => Promise<readonly VolumeUsage[]>;
   /** Of the processor, in degrees Celsius. */
@@ -101,7 +104,7 @@ export function statsView(deps: StatsDeps): StatsView {
         files ? quietly(deps.fsSpace(deps.nodeFolder)) : undefined,
         files ? quietly(readImageFs(deps)) : undefined,
       ]);
-      const used = podUses(deps.pods(), looks);
+      const used = podUses(deps.pods(), looks).map((use) => withProbes(deps, use));
       const all = files ? await Promise.all(used.map((use) => withFiles(deps, use))) : used;
       return summary({ ...ofNode, ...(nodeFs && { nodeFs }), ...(imageFs && { imageFs }), pods: all }, only);
     },
@@ -203,6 +206,10 @@ async function readImageFs({ imageFilesystems, fsSpace }: StatsDeps): Promise<Su
     ...(first.inodesUsed !== undefined && { inodesUsed: first.inodesUsed }),
     ...(space && { space }),
   };
+}
+
+function withProbes({ probeCosts }: StatsDeps, use: PodUse): PodUse {
+  return { ...use, containers: use.containers.map((c) => ({ ...c, probes: probeCosts?.(c.stats.id) ?? [] })) };
 }
 
 async function withFiles({ logUsage, volumes }: StatsDeps, use: PodUse): Promise<PodUse> {

@@ -2,9 +2,11 @@
 /**
  * `/stats/summary` in the kubelet's shape (stats/v1alpha1), from readings. A part without a reading is left out, never 0. Of a pod whose
  * cgroup cannot be read, its containers together are told. `ephemeral-storage` is what the pod has written: layers, logs, volumes on disk.
+ * `probes` is ours.
  */
 import type { GroupUse, NodeUse } from '../cm/usage.ts';
 import type { ContainerStats } from '../container/stats.ts';
+import type { ProbeCost } from '../prober/cost.ts';
 import type { WallTime } from '../world/clock.ts';
 import { toRfc3339 } from '../world/rfc3339.ts';
 
@@ -48,6 +50,8 @@ export interface SummaryContainer {
   readonly swap?: SwapStats;
   readonly rootfs?: FsStats;
   readonly logs?: FsStats;
+  /** What asking them takes; absent: none has been asked. */
+  readonly probes?: readonly ProbeCost[];
 }
 
 export interface SummaryPod {
@@ -104,6 +108,7 @@ export interface ContainerUse {
   readonly nanoCores?: number;
   readonly startTime?: string;
   readonly logs?: FilesUsage;
+  readonly probes?: readonly ProbeCost[];
 }
 
 export interface PodUse {
@@ -202,7 +207,11 @@ function podStats(
   };
 }
 
-function containerStats({ stats, nanoCores, startTime, logs }: ContainerUse, facts: SummaryFacts, whole: boolean): SummaryContainer {
+function containerStats(
+  { stats, nanoCores, startTime, logs, probes = [] }: ContainerUse,
+  facts: SummaryFacts,
+  whole: boolean,
+): SummaryContainer {
   const { name, cpu, memory, swap, writableLayer } = stats;
   const time = (atMs: number): string => toRfc3339(atMs as WallTime);
   return {
@@ -215,6 +224,7 @@ function containerStats({ stats, nanoCores, startTime, logs }: ContainerUse, fac
     }),
     ...(whole && writableLayer && { rootfs: fsStats(time(writableLayer.atMs), facts.imageFs?.space, writableLayer) }),
     ...(whole && logs && { logs: fsStats(toRfc3339(facts.at), facts.nodeFs, logs) }),
+    ...(probes.length > 0 && { probes }),
   };
 }
 

@@ -14,6 +14,7 @@ import { isNotFound } from '../container/runtime.ts';
 import type { ContainerId, ContainerStatus } from '../container/words.ts';
 import { after, type Monotonic } from '../world/clock.ts';
 import { type AttemptDeps, attempt, type Outcome } from './attempt.ts';
+import { costOf, counted, type ProbeCost, type Tally } from './cost.ts';
 import type { ProbeManagerDeps } from './deps.ts';
 import { Results } from './results.ts';
 import { Slots } from './slots.ts';
@@ -32,6 +33,7 @@ interface Seen {
   /** As it was when this id was first seen. */
   readonly container: Container;
   readonly workers: Map<ProbeType, ProbeWorker>;
+  readonly costs: Map<ProbeType, Tally>;
   /** An earlier agent started it. */
   readonly adopted: boolean;
   /** Its probes have begun. They wait for the end of its postStart hook. */
@@ -123,6 +125,16 @@ export class ProbeManager {
     return this.#results.get(id, 'startup');
   }
 
+  /** Of this container's probes, those that this agent has asked. */
+  costs(id: ContainerId): readonly ProbeCost[] {
+    const seen = [...(this.#owner.get(id)?.seen.values() ?? [])].find((s) => s.id === id);
+    const now = this.deps.clock.monotonic();
+    return [...(seen?.costs ?? [])].flatMap(([type, tally]) => {
+      const probe = seen && probeOf(seen.container, type);
+      return probe === undefined ? [] : [costOf(type, probe, tally, now)];
+    });
+  }
+
   /** For the pod's status. */
   view(desired: DesiredPod): ProbeView {
     return probeView({
@@ -198,7 +210,7 @@ export class ProbeManager {
     const ranMs = first && record.startedAt !== undefined ? Math.max(0, clock.now() - record.startedAt) : 0;
     const adopted = first || this.#results.seenAt(record.id) !== undefined;
     this.#results.begin(pod.desired.uid, record.id, types, after(clock.monotonic(), -ranMs), adopted);
-    const seen: Seen = { id: record.id, container, workers: new Map(), adopted, begun: false };
+    const seen: Seen = { id: record.id, container, workers: new Map(), costs: new Map(), adopted, begun: false };
     pod.seen.set(container.name, seen);
     this.#owner.set(record.id, pod);
     return seen;
@@ -223,11 +235,15 @@ export class ProbeManager {
     }
   }
 
-  #ask(subject: Subject, timeoutMs: number, signal: AbortSignal): Promise<Outcome> {
+  async #ask(subject: Subject, timeoutMs: number, signal: AbortSignal): Promise<Outcome> {
     const pod = this.#owner.get(subject.id)?.desired;
     const ips = pod?.pod.spec.hostNetwork === true ? this.deps.hostIps() : pod && this.deps.statusOf(pod.uid)?.ips;
-    const { id, container, probe } = subject;
-    return attempt(this.#attempt, { id, container, probe, ip: ips?.[0], timeoutMs }, signal);
+    const { id, container, probe, type } = subject;
+    const outcome = await attempt(this.#attempt, { id, container, probe, ip: ips?.[0], timeoutMs }, signal);
+    const costs = this.#owner.get(id)?.seen.get(container.name)?.costs;
+    // what was cut off may have waited for its turn all the time
+    if (!signal.aborted) costs?.set(type, counted(costs.get(type), this.deps.clock.monotonic(), outcome.ms));
+    return outcome;
   }
 
   /**

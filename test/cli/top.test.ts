@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { runCommand } from '../../src/cli/program.ts';
 import type { StatsView } from '../../src/operations/stats.ts';
+import type { SummaryPod } from '../../src/operations/statsSummary.ts';
 import type { NodeUsage, PodUsage } from '../../src/operations/top.ts';
 import { startServer } from '../../src/server/server.ts';
 import { silentLog } from '../../src/world/log.ts';
@@ -122,6 +123,53 @@ test('the greatest is the first where that is asked for', async () => {
   const { out } = await top(stats([web]), ['pods', '--sort-by', 'cpu', '--containers']);
   assert.match(out, /side.*\n.*app/);
   assert.equal((await top(stats(), ['pods', '--sort-by', 'name'])).code, 2);
+});
+
+const probed = (name: string, namespace: string, containers: SummaryPod['containers']): SummaryPod => ({
+  podRef: { name, namespace, uid: `uid-${name}` },
+  containers,
+});
+const withProbes: StatsView = {
+  ...stats(),
+  summary: async (only) => ({
+    node: { nodeName: 'pi-07' },
+    pods:
+      only === 'all'
+        ? []
+        : [
+            probed('web', 'default', [
+              { name: 'app', probes: [{ probe: 'readiness', handler: 'httpGet', count: 40, totalMs: 60, meanMs: 1.5, perMinuteMs: 9 }] },
+              { name: 'side', probes: [{ probe: 'liveness', handler: 'exec', count: 3, totalMs: 900, meanMs: 300, perMinuteMs: 1800.4 }] },
+              { name: 'bare' },
+            ]),
+            probed('cam', 'kitchen', [
+              { name: 'app', probes: [{ probe: 'startup', handler: 'exec', count: 1, totalMs: 250, meanMs: 250, perMinuteMs: 1500 }] },
+            ]),
+          ],
+  }),
+};
+
+test('what probes cost has a row for each, the costliest first, and looks at no disk', async () => {
+  const { code, out, err } = await top(withProbes, ['pods', '--probes']);
+  const head = 'POD   CONTAINER   PROBE       HANDLER   COUNT   MEAN    PER MINUTE\n';
+  const rows =
+    'web   side        liveness    exec      3       300ms   1800ms\nweb   app         readiness   httpGet   40      1.5ms   9ms\n';
+  assert.deepEqual([code, out, err], [0, head + rows, '']);
+  const all = (await top(withProbes, ['pods', '-A', '--probes'])).out;
+  assert.match(all, /^NAMESPACE +POD .*\ndefault +web +side .*\nkitchen +cam +app +startup +exec +1 +250ms +1500ms\ndefault +web +app /);
+  const [first] = JSON.parse((await top(withProbes, ['pods', 'web', '--probes', '-o', 'json'])).out).items;
+  assert.deepEqual(first, {
+    ...{ apiVersion: 'podsched.dev/v1', kind: 'ProbeUsage', metadata: { name: 'web', namespace: 'default', uid: 'uid-web' } },
+    ...{ container: 'side', probe: 'liveness', handler: 'exec', count: 3, totalMs: 900, meanMs: 300, perMinuteMs: 1800.4 },
+  });
+});
+
+test('probes of a pod that is not there or does not run, probes that nobody has asked, and another order', async () => {
+  assert.equal((await top(withProbes, ['pods', 'nobody', '--probes'])).code, 3);
+  assert.match((await top(withProbes, ['pods', 'idle', '--probes'])).err, /nothing of pod "idle" runs/);
+  const none = await top(stats(), ['pods', '--probes']);
+  assert.deepEqual([none.code, none.out, none.err], [0, '', 'No probe has been asked yet in namespace default.\n']);
+  assert.equal((await top(withProbes, ['pods', '--probes', '--sort-by', 'cpu'])).code, 2);
 });
 
 test('a pod that is not there, and one of which nothing runs', async () => {

@@ -294,6 +294,19 @@ test('of a pod without a cgroup of its own its containers together are told', as
   assert.equal(pods[0]?.process_stats, undefined);
 });
 
+test('a container has what its probes cost, where one has been asked', async () => {
+  const cost = { probe: 'liveness', handler: 'exec', count: 3, totalMs: 900, meanMs: 300, perMinuteMs: 1800 } as const;
+  const { answer } = world({
+    costs: { 'uid-web': { app: { milli: 100, bytes: 30 * mib }, side: { milli: 50, bytes: 10 * mib } } },
+    probeCosts: (id) => (id === 'uid-web-app-0' ? [cost] : []),
+  });
+  for (const only of ['all', 'cpuAndMemory'] as const) {
+    const [app, side] = (await answer((v) => v.summary(only))).pods[0]?.containers ?? [];
+    assert.deepEqual(app?.probes, [cost]);
+    assert.ok(side !== undefined && !('probes' in side));
+  }
+});
+
 test('CPU and memory alone look at no disk', async () => {
   const looked: string[] = [];
   const { answer } = world({
