@@ -90,6 +90,11 @@ export const startUnit = (busctl: string, unit: string): readonly string[] => ca
 
 export const stopUnit = (busctl: string, unit: string): readonly string[] => call(busctl, 'StopUnit', 'ss', unit, 'replace');
 
+/** Its answer comes after everything that it was told before is done. */
+export const pingManager = (busctl: string): readonly string[] => [
+  ...[busctl, '--system', '--', 'call', 'org.freedesktop.systemd1', '/org/freedesktop/systemd1', 'org.freedesktop.DBus.Peer', 'Ping'],
+];
+
 export const resetFailedUnit = (busctl: string, unit: string): readonly string[] => call(busctl, 'ResetFailedUnit', 's', unit);
 
 /** What systemd said, as far as it changes what we do next. */

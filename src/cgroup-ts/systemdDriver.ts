@@ -7,6 +7,7 @@ import {
   busctlError,
   complaintOf,
   type Property,
+  pingManager,
   resetFailedUnit,
   resourceProperties,
   setUnitProperties,
@@ -53,6 +54,9 @@ export class SystemdDriver implements Driver {
   /** What this process told systemd last, by slice and property: a command is only run for what is new. */
   readonly #told = new Map<string, Map<string, string>>();
 
+  /** By slice, as it was last asked for: systemd has no property for it, and writes its own whenever it writes anything of memory. */
+  readonly #oomGroup = new Map<string, boolean>();
+
   constructor(options: SystemdDriverOptions = {}) {
     this.hierarchy = new Hierarchy(options);
     this.#fs = options.fs ?? kernelFs;
@@ -86,8 +90,20 @@ export class SystemdDriver implements Driver {
     }
     await this.#start(name, resources);
     const enabled = await this.hierarchy.enable(this.#below(name), this.#options.controllers);
-    await setResources(this.path(name), resources, this.#fs);
+    await this.#write(name, resources, true);
     return enabled;
+  }
+
+  /** `told`: systemd was told of them just now, so that it may be about to write. */
+  async #write(name: CgroupName, resources: Resources, told: boolean): Promise<readonly string[]> {
+    const { memory } = resources;
+    const unit = sliceName(name);
+    const group = memory?.['oom.group'] ?? this.#oomGroup.get(unit);
+    if (memory === undefined || group === undefined) return setResources(this.path(name), resources, this.#fs);
+    this.#oomGroup.set(unit, group);
+    // it answers before it writes; what it answers next comes after
+    if (told) await this.#run(pingManager(this.#busctl));
+    return setResources(this.path(name), { ...resources, memory: { ...memory, 'oom.group': group } }, this.#fs);
   }
 
   async #start(name: CgroupName, resources: Resources): Promise<void> {
@@ -127,11 +143,13 @@ export class SystemdDriver implements Driver {
     return this.#run(argv(resourceProperties(resources, false)));
   }
 
-  async #setProperties(unit: string, resources: Resources): Promise<void> {
-    if (resourceProperties(resources, this.#withCpuset).length === 0) return;
+  /** False: systemd has no property for any of it. */
+  async #setProperties(unit: string, resources: Resources): Promise<boolean> {
+    if (resourceProperties(resources, this.#withCpuset).length === 0) return false;
     const result = await this.#withResources(resources, (properties) => setUnitProperties(this.#busctl, unit, properties));
     if (result.code !== 0) throw busctlError(unit, 'SetUnitProperties', result.stderr);
     this.#noteTold(unit, resources);
+    return true;
   }
 
   #noteTold(unit: string, resources: Resources): void {
@@ -150,9 +168,9 @@ export class SystemdDriver implements Driver {
     const unit = sliceName(name);
     const known = this.#knows(unit, resources);
     if (!known) await this.#setProperties(unit, resources);
-    const written = await setResources(this.path(name), resources, this.#fs);
+    const written = await this.#write(name, resources, !known);
     // somebody else changed what we had told: systemd may hold their value, and would put it back
-    if (known && written.length > 0) await this.#setProperties(unit, resources);
+    if (known && written.length > 0 && (await this.#setProperties(unit, resources))) await this.#write(name, resources, true);
     return written;
   }
 
@@ -160,6 +178,7 @@ export class SystemdDriver implements Driver {
     const unit = sliceName(name);
     const below = this.#below(name);
     this.#told.delete(unit);
+    this.#oomGroup.delete(unit);
     // to stop a slice ends what is in it; systemd learns from the kernel that the folder is gone
     if (!kill) return this.hierarchy.delete(below, { kill });
     if (await this.exists(name)) await this.hierarchy.kill(below);

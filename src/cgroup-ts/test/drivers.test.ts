@@ -21,6 +21,8 @@ class FakeSystemd {
   /** Units with a file of their own. */
   readonly files = new Set<string>();
   answer: RunResult | undefined;
+  /** Units whose memory it was told of: it answers first, and writes its own memory.oom.group afterwards. */
+  readonly #dirty = new Set<string>();
   readonly #later: (() => void)[] = [];
 
   constructor(private readonly tree: Tree) {
@@ -35,7 +37,11 @@ class FakeSystemd {
   readonly run: Run = async (argv) => {
     this.calls.push(argv);
     const [method = '', , unit = ''] = argv.slice(7);
+    for (const dirty of this.#dirty) if (existsSync(this.dir(dirty))) this.tree.put(join(expandSlice(dirty), 'memory.oom.group'), '0');
+    this.#dirty.clear();
     if (this.answer !== undefined) return this.answer;
+    if (method === 'Ping') return ok('');
+    if (argv.some((word) => word.startsWith('Memory') && word !== 'MemoryAccounting')) this.#dirty.add(unit);
     switch (method) {
       case 'StartTransientUnit':
         if (!this.knowsCpuset && argv.includes('AllowedCPUs')) return failed('Cannot set property AllowedCPUs, or unknown property.');
@@ -223,6 +229,22 @@ test('a change is one runtime call, and none when systemd has no property for it
     'hugetlb.2MB.max',
   ]);
   assert.deepEqual(fake.calls, []);
+});
+
+test('systemd writes a memory.oom.group of its own whenever it is told of memory, and ours is written after that', async () => {
+  const tree = newTree();
+  const { driver, fake } = systemd(tree);
+  const group = (): string => tree.text('a.slice/memory.oom.group');
+  await driver.create(['a'], { memory: { max: 8192, 'oom.group': true } });
+  assert.equal(group(), '1');
+  await driver.update(['a'], { memory: { max: 4096 } });
+  assert.equal(group(), '1', 'also when nobody speaks of it');
+  fake.calls.length = 0;
+  assert.deepEqual(await driver.update(['a'], { memory: { max: 4096, 'oom.group': true } }), [], 'it settles');
+  assert.deepEqual(fake.calls, []);
+  await driver.update(['a'], { memory: { 'oom.group': false } });
+  await driver.update(['a'], { memory: { max: 8192 } });
+  assert.equal(group(), '0');
 });
 
 test('a systemd without AllowedCPUs is asked once, and the file gets the list', async () => {
