@@ -154,13 +154,18 @@ async function told(name: string, check: (p: ToldPod) => boolean): Promise<ToldP
   return seen;
 }
 
-/** What a script says in a running container. */
+/** What a script, which says something, says in a running container. ctr may end before it has read what came: then it is asked again. */
 async function sh(name: string, of: string, script: string): Promise<string> {
-  const found = (await lab.bed.cri.containers()).find(
-    (c) => c.state === 'running' && c.name === of && c.labels['io.kubernetes.pod.name'] === name,
-  );
-  const exec = ['tasks', 'exec', '--exec-id', `look-${randomBytes(4).toString('hex')}`, found?.id ?? 'none', 'sh', '-c', script];
-  return (await run('ctr', ['-a', lab.bed.socket, '-n', 'k8s.io', ...exec])).stdout.trim();
+  let said = '';
+  await until(`${of} of ${name} says something`, 30_000, async () => {
+    const found = (await lab.bed.cri.containers()).find(
+      (c) => c.state === 'running' && c.name === of && c.labels['io.kubernetes.pod.name'] === name,
+    );
+    const exec = ['tasks', 'exec', '--exec-id', `look-${randomBytes(4).toString('hex')}`, found?.id ?? 'none', 'sh', '-c', script];
+    said = (await run('ctr', ['-a', lab.bed.socket, '-n', 'k8s.io', ...exec])).stdout.trim();
+    return said !== '';
+  });
+  return said;
 }
 
 test('a Secret in environments: containers that run, fail, are probed, edited, changed and removed tell nobody', async () => {

@@ -74,11 +74,17 @@ const running = async () =>
   (await lab.bed.cri.containers()).find((c) => c.state === 'running' && c.labels['io.kubernetes.pod.name'] === 'teller');
 
 let asked = 0;
+/** What a script, which says something, says. ctr may end before it has read what came: then it is asked again. */
 async function sh(script: string): Promise<string> {
-  const id = (await running())?.id ?? 'none';
-  const exec = ['-a', lab.bed.socket, '-n', 'k8s.io', 'tasks', 'exec', '--exec-id', `ask-${asked++}`, id, 'sh', '-c', script];
-  const { stdout, stderr } = await run('ctr', exec);
-  return `${stdout}${stderr.replace(/^ctr: .*\n?$/m, '')}`.trim();
+  let said = '';
+  await until('the container says something', 30_000, async () => {
+    const id = (await running())?.id ?? 'none';
+    const exec = ['-a', lab.bed.socket, '-n', 'k8s.io', 'tasks', 'exec', '--exec-id', `ask-${asked++}`, id, 'sh', '-c', script];
+    const { stdout, stderr } = await run('ctr', exec);
+    said = `${stdout}${stderr.replace(/^ctr: .*\n?$/m, '')}`.trim();
+    return said !== '';
+  });
+  return said;
 }
 
 const text = (path: string): string => {
