@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test';
 import type { ToldPod } from '../../src/api/status.ts';
 import { type Lab, startLab } from './lab.ts';
 import { container, type Fields, manifest, pod, serve } from './manifest.ts';
-import { run, sleep, until } from './process.ts';
+import { sleep, until } from './process.ts';
 import { eventsOf, statusOf } from './story.ts';
 import { gone, toldPod } from './truth.ts';
 import { type Watcher, watchTopics } from './watcher.ts';
@@ -154,18 +154,12 @@ async function told(name: string, check: (p: ToldPod) => boolean): Promise<ToldP
   return seen;
 }
 
-/** What a script, which says something, says in a running container. ctr may end before it has read what came: then it is asked again. */
+/** What a script says in a running container. */
 async function sh(name: string, of: string, script: string): Promise<string> {
-  let said = '';
-  await until(`${of} of ${name} says something`, 30_000, async () => {
-    const found = (await lab.bed.cri.containers()).find(
-      (c) => c.state === 'running' && c.name === of && c.labels['io.kubernetes.pod.name'] === name,
-    );
-    const exec = ['tasks', 'exec', '--exec-id', `look-${randomBytes(4).toString('hex')}`, found?.id ?? 'none', 'sh', '-c', script];
-    said = (await run('ctr', ['-a', lab.bed.socket, '-n', 'k8s.io', ...exec])).stdout.trim();
-    return said !== '';
-  });
-  return said;
+  const found = (await lab.bed.cri.containers()).find(
+    (c) => c.state === 'running' && c.name === of && c.labels['io.kubernetes.pod.name'] === name,
+  );
+  return (await lab.bed.cri.exec(found?.id ?? 'none', 'sh', '-c', script)).stdout.trim();
 }
 
 test('a Secret in environments: containers that run, fail, are probed, edited, changed and removed tell nobody', async () => {

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import type { V1Event } from '../../src/api/status.ts';
 import { type Lab, startLab } from './lab.ts';
 import { container, type Fields, manifest, pod, serve } from './manifest.ts';
-import { run, sleep, until } from './process.ts';
+import { sleep, until } from './process.ts';
 import { podsOf, rootOf, statusOf } from './story.ts';
 import { gone } from './truth.ts';
 
@@ -73,18 +73,10 @@ const teller = (labels: Fields = { app: 'cam' }): string =>
 const running = async () =>
   (await lab.bed.cri.containers()).find((c) => c.state === 'running' && c.labels['io.kubernetes.pod.name'] === 'teller');
 
-let asked = 0;
-/** What a script, which says something, says. ctr may end before it has read what came: then it is asked again. */
+/** What a script says in the container, errors and all. */
 async function sh(script: string): Promise<string> {
-  let said = '';
-  await until('the container says something', 30_000, async () => {
-    const id = (await running())?.id ?? 'none';
-    const exec = ['-a', lab.bed.socket, '-n', 'k8s.io', 'tasks', 'exec', '--exec-id', `ask-${asked++}`, id, 'sh', '-c', script];
-    const { stdout, stderr } = await run('ctr', exec);
-    said = `${stdout}${stderr.replace(/^ctr: .*\n?$/m, '')}`.trim();
-    return said !== '';
-  });
-  return said;
+  const { stdout, stderr } = await lab.bed.cri.exec((await running())?.id ?? 'none', 'sh', '-c', script);
+  return `${stdout}${stderr}`.trim();
 }
 
 const text = (path: string): string => {

@@ -137,6 +137,12 @@ export class RawCri {
     return conditions.length >= 2 && conditions.every((c) => number(c, 2) === 1n);
   }
 
+  /** Runs a command in a container and says all it wrote. `ctr tasks exec` may end before it has read that. */
+  async exec(id: string, ...command: string[]): Promise<{ stdout: string; stderr: string; exitCode: number }> {
+    const reply = await this.#call('ExecSync', Buffer.concat([stringField(1, id), ...command.map((word) => stringField(2, word))]));
+    return { stdout: text(reply, 1), stderr: text(reply, 2), exitCode: Number(number(reply, 3)) };
+  }
+
   async sandboxes(): Promise<RawSandbox[]> {
     const reply = await this.#call('ListPodSandbox', Buffer.alloc(0));
     return messages(reply, 1).map((s) => {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { ToldPod } from '../../src/api/status.ts';
 import type { Lab } from './lab.ts';
 import { container, type Fields, type PodText, pod, serve } from './manifest.ts';
-import { run, sleep, until } from './process.ts';
+import { sleep, until } from './process.ts';
 import { conditionOf, type Diary, dropPod, eventsOf, podsOf, setStage, sh, statusOf, stay, watchPod } from './story.ts';
 import { agreed, footprint, gone, shownOf, toldPod } from './truth.ts';
 
@@ -91,21 +91,7 @@ test('a sandbox that dies is made again for the same pod: its init containers an
   assert.equal(diary.entries().filter((e) => e.text === 'main postStart').length, 2);
   const id = neighbour.shown.containers[0]?.id ?? '';
   await until('its new address', 45_000, async () =>
-    (
-      await run('ctr', [
-        '-a',
-        lab.bed.socket,
-        '-n',
-        'k8s.io',
-        'tasks',
-        'exec',
-        '--exec-id',
-        `x${performance.now()}`,
-        id,
-        'cat',
-        '/etc/hosts',
-      ])
-    ).stdout.includes(`${now.pod.status.podIP}\tfallen`),
+    (await lab.bed.cri.exec(id, 'cat', '/etc/hosts')).stdout.includes(`${now.pod.status.podIP}\tfallen`),
   );
   assert.ok((await eventsOf(lab.agent, name)).some((e) => e.startsWith('SandboxChanged')));
 });

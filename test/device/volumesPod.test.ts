@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import type { ToldPod } from '../../src/api/status.ts';
 import { type Lab, startLab } from './lab.ts';
 import { container, exit, type Fields, manifest, type PodText, pod, serve } from './manifest.ts';
-import { run, until } from './process.ts';
+import { until } from './process.ts';
 import { eventsOf, statusOf } from './story.ts';
 import { agreed, footprint, gone, toldPod, toldSync } from './truth.ts';
 
@@ -29,28 +29,13 @@ const drop = (of: PodText): string => {
   return of.metadata.name;
 };
 const runs = (p: ToldPod): boolean => p.status.phase === 'Running' && p.status.containerStatuses?.every((c) => c.ready) === true;
-let asked = 0;
 /** What a script says in a running container, errors and all. Not through the agent, which may be away. */
 async function sh(name: string, of: string, script: string): Promise<string> {
   const found = (await lab.bed.cri.containers()).find(
     (c) => c.state === 'running' && c.name === of && c.labels['io.kubernetes.pod.name'] === name,
   );
-  const exec = [
-    '-a',
-    lab.bed.socket,
-    '-n',
-    'k8s.io',
-    'tasks',
-    'exec',
-    '--exec-id',
-    `ask-${asked++}`,
-    found?.id ?? 'none',
-    'sh',
-    '-c',
-    script,
-  ];
-  const { stdout, stderr } = await run('ctr', exec);
-  return `${stdout}${stderr.replace(/^ctr: .*\n?$/m, '')}`.trim();
+  const { stdout, stderr } = await lab.bed.cri.exec(found?.id ?? 'none', 'sh', '-c', script);
+  return `${stdout}${stderr}`.trim();
 }
 const mountsBelow = (folder: string): string[] =>
   readFileSync('/proc/self/mountinfo', 'utf8')
