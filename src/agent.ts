@@ -9,27 +9,29 @@ import { mkdir } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { hostSockets, socketHolder } from './admission/hostSockets.ts';
-import { credentials, openServers } from './agentBroker.ts';
+import { buildSession, openServers } from './agentBroker.ts';
+import { agentConditions } from './agentConditions.ts';
 import { systemEviction } from './agentEviction.ts';
+import { Fleet } from './agentFleet.ts';
 import { buildAgentImages } from './agentImages.ts';
 import { ownMemoryLimit, watchOwnMemory } from './agentMemory.ts';
 import { readNode } from './agentNode.ts';
 import { buildNodeStatus } from './agentNodeStatus.ts';
+import { buildRemote } from './agentRemote.ts';
 import { buildStats } from './agentStats.ts';
 import { buildView } from './agentWindows.ts';
 import type { PodschedConfiguration } from './api/configuration.ts';
 import { keyText, type PodUid } from './api/objects.ts';
 import { expirySeconds, maxRetainedBytes } from './api/topics.ts';
-import { MqttBroker } from './broker/client.ts';
-import { BrokerSession } from './broker/session.ts';
 import { systemDeviceFiles } from './cm/deviceFiles.ts';
 import { FsFolderReader } from './config/folderReader.ts';
 import { checkHealth } from './cri/health.ts';
 import { CriRuntime } from './cri/runtime.ts';
-import { systemGateFacts, wasSetByTimesyncd } from './gates/facts.ts';
+import { systemGateFacts } from './gates/facts.ts';
 import { Kubelet } from './kubelet.ts';
 import { readCmWorld } from './kubeletCm.ts';
 import { cpuSettings } from './kubeletCpu.ts';
+import { buildPolicy } from './kubeletPolicy.ts';
 import { podDns } from './kuberuntime/dns.ts';
 import { lastWords } from './kuberuntime/lastWords.ts';
 import { LogRotation } from './kuberuntime/logRotation.ts';
@@ -53,6 +55,8 @@ export interface AgentOptions {
   readonly conditions: readonly NodeCondition[];
   /** It has become too large, which is told, and should be started anew. */
   readonly outgrown: () => void;
+  /** `_config` sets another level than the file. */
+  readonly setLevel: (level: PodschedConfiguration['logging.level']) => void;
 }
 
 export interface RunningAgent {
@@ -78,6 +82,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
 
   let view: AgentView | undefined;
   let toldInfo = '';
+  /** Something that `info` tells may be another thing now. */
+  let news = (): void => {};
   // bound first: it is what keeps a second agent away
   const server = await startServer({ socketPath: join(config.runDir, 'podsched.sock'), agent: () => view, log });
   const identity = await loadIdentity({
@@ -95,39 +101,46 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     return lastSeq;
   };
   const { servers, embedded } = await openServers(config, log);
-  const heartbeatSeconds = () => (config['mqtt.profile'] === 'quiet' ? 900 : Math.round(config.nodeStatusUpdateFrequency / 1000));
-  const session = new BrokerSession({
-    clock,
-    log,
-    broker: new MqttBroker(),
-    servers,
-    identity,
-    prefix: config['mqtt.prefix'],
-    clientId: config['mqtt.clientId'] || `podsched-${identity.nodeName}-${identity.machine}`,
-    credentials: () => credentials(config),
-    keepaliveSeconds: config['mqtt.profile'] === 'quiet' ? 600 : Math.round(config['mqtt.keepalive'] / 1000),
-    heartbeatSeconds,
-    random: Math.random,
-    agentVersion: version,
-    clockSynced: wasSetByTimesyncd,
-    seq,
-    insecure: config['mqtt.insecure'],
-    report: ({ topic, message }) =>
-      kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, 'Warning', 'NotTold', `${topic}: ${message}`),
-    onHeartbeat: () => tellInfo(),
+  const nodeEvent = (type: 'Normal' | 'Warning', reason: string, message: string): void =>
+    kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, type, reason, message);
+  const remote = buildRemote({
+    ...{ clock, log, store: stateStore, nodeName: identity.nodeName },
+    config: () => config,
+    session: () => session,
+    commands: () => fleet.commands,
+    homeAssistant: () => fleet.homeAssistant,
+    configChanged: () => setFromAfar(),
+  });
+  const labels = (): Readonly<Record<string, string>> => ({ ...config.nodeLabels, ...remote.source?.config()?.labels });
+  const groups = (): readonly string[] => remote.source?.groups() ?? config['mqtt.groups'];
+  const policy = await buildPolicy({
+    ...{ clock, log, stateStore },
+    settings: () => config,
+    receiver: () => ({ node: identity.nodeName, groups: groups() }),
+    keyProblems: () => news(),
+  });
+  const heartbeatSeconds = () =>
+    remote.source?.config()?.heartbeatSeconds ??
+    (config['mqtt.profile'] === 'quiet' ? 900 : Math.round(config.nodeStatusUpdateFrequency / 1000));
+  const session = buildSession({
+    ...{ clock, log, config, servers, identity, seq, heartbeatSeconds, agentVersion: version, event: nodeEvent },
+    inbox: remote.inbox,
+    onHeartbeat: () => {
+      tellInfo();
+      fleet.heartbeat();
+    },
+    onSettled: () => fleet.heartbeat(),
     onBootAdopted: () => {
       kubelet.status.retell();
+      fleet.retell();
       toldInfo = '';
       tellInfo();
     },
   });
 
   const node = await readNode({
-    nodeName: identity.nodeName,
-    maxPods: config.maxPods,
-    podLogsDir: config.podLogsDir,
-    labels: () => config.nodeLabels,
-    configuration: config,
+    ...{ nodeName: identity.nodeName, labels, configuration: config },
+    ...{ maxPods: config.maxPods, podLogsDir: config.podLogsDir },
   });
   const cgroups = await readCmWorld(node, config.containerRuntimeEndpoint);
   const hostIps = recentHostIps(clock);
@@ -145,7 +158,11 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     nodeStorageBytes: node.storageBytes,
     objects: (kind, namespace, name, source) => kubelet.config.objectFor(keyText({ kind, namespace, name }), source),
     recursiveReadOnly: (handler) => kubelet.recursiveReadOnly(handler),
-    checkPath: (desired, path) => kubelet.gates.checkPath(desired, path),
+    rootOf: (desired, path) => policy.rootOf(desired, path),
+    checkPath: async (desired, path) => {
+      await policy.checkPath(desired, path);
+      await kubelet.gates.checkPath(desired, path);
+    },
     runtimeVersion: () => ({ name: kubelet.runtimeState.runtimeName(), version: kubelet.runtimeState.runtimeVersion() }),
     seLinux: () => existsSync('/sys/fs/selinux/enforce'),
     lives: async (uid) =>
@@ -154,9 +171,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   });
   watchHostDns(config.resolvConf, { clock, onChange: () => void volumes.resolvChanged() }, stop.signal);
   const logRotation = new LogRotation({
-    clock,
-    log,
-    runtime,
+    ...{ clock, log, runtime },
     maxSizeBytes: () => config.containerLogMaxSize,
     maxFiles: () => config.containerLogMaxFiles,
     containers: () => kubelet.ears.containers(),
@@ -167,8 +182,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     runDir: config.runDir,
     configDir: config.staticPodPath,
     runtimeEndpoint: config.containerRuntimeEndpoint,
-    event: (type, reason, message) =>
-      kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, type, reason, message),
+    event: nodeEvent,
     conditionsChanged: () => tellInfo(),
     imported: () => kubelet.wakeAll(),
   });
@@ -182,6 +196,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       folder,
       stateStore,
       runStore,
+      ...(remote.source && { remote: remote.source }),
+      policy: policy.gate,
       logFolders: fsLogFolders(config.podLogsDir),
       volumes,
       gates: systemGateFacts(clock, systemMounter.mountPoints),
@@ -189,9 +205,15 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       lastWords: (status) => lastWords(status, node.pageBytes),
       podNews: () => logRotation.look(),
       broker: {
-        tell: (topic, payload, { expirySeconds }) => session.tell(topic, payload, { qos: 1, expirySeconds }),
+        tell: (topic, payload, { expirySeconds }) => {
+          session.tell(topic, payload, { qos: 1, expirySeconds });
+          fleet.changed();
+        },
         send: (topic, payload, { expirySeconds }) => session.send(topic, payload, { qos: 1, expirySeconds }),
-        setReady: () => session.setReady(),
+        setReady: () => {
+          session.setReady();
+          fleet.ready();
+        },
         maxBytes: () => maxRetainedBytes,
       },
       random: Math.random,
@@ -245,44 +267,34 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     },
   );
 
-  const conditions = (): NodeCondition[] => {
-    const bad = (type: string, reason: string, message: string): NodeCondition => ({ type, status: 'True', reason, message });
-    const { runtimeState } = kubelet;
-    const down = runtimeState.down();
-    const network = down === undefined ? runtimeState.networkError() : undefined;
-    const { fault, degraded, insecure } = kubelet.config.view().folder;
-    const filling = kubelet.images.gc.condition();
-    const unwatched = [degraded, kubelet.resources.devices.condition()?.message].filter((text) => text !== undefined).join('; ');
-    return [
-      // not asked yet is no news: it would come and go at each start
-      ...(down === undefined || !runtimeState.asked ? [] : [bad('RuntimeDown', 'RuntimeDown', down)]),
-      ...(network === undefined ? [] : [bad('NetworkNotReady', 'NetworkNotReady', network)]),
-      ...(fault === undefined ? [] : [bad('ManifestFolderUnreadable', 'SourceUnreadable', fault)]),
-      ...(unwatched === '' ? [] : [bad('WatchDegraded', 'WatchDegraded', unwatched)]),
-      ...(insecure === undefined ? [] : [bad('InsecurePermissions', 'InsecurePermissions', insecure)]),
-      ...(filling === undefined ? [] : [bad(filling.type, filling.reason, filling.message)]),
-      ...(kubelet.resources.cm?.manager.nodeProblems() ?? []).map((c) => bad(c.type, c.reason, c.message)),
-      ...images.conditions().map((c) => bad(c.type, c.type, c.message)),
-      ...[...identity.conditions(), ...session.conditions()].map((c) => bad(c.type, c.reason, c.message)),
-      ...startConditions,
-    ];
-  };
+  const conditions = (): NodeCondition[] =>
+    agentConditions({
+      kubelet,
+      images: () => images.conditions(),
+      identity: () => identity.conditions(),
+      session: () => session.conditions(),
+      more: () =>
+        policy.keys
+          .problems()
+          .map(({ file, message }) => ({ type: 'KeysUnreadable', reason: 'KeysUnreadable', message: `${file}: ${message}` })),
+      start: () => startConditions,
+    });
 
   const nodeStatus = buildNodeStatus({
     ...{ clock, log, node, identity, version, hostIps },
     store: runStore,
     stateDir: config.stateDir,
     podLogsDir: config.podLogsDir,
-    labels: () => config.nodeLabels,
+    labels,
     images: () => runtime.images.listImages(),
     heartbeatMs: () => heartbeatSeconds() * 1000,
     runtimeState: () => kubelet.runtimeState,
     others: conditions,
     pressures: () => kubelet.resources.eviction?.manager.conditions() ?? [],
     devices: () => kubelet.resources.deviceCounts(),
-    event: (type, reason, message) =>
-      kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, type, reason, message),
+    event: nodeEvent,
     changed: () => tellInfo(),
+    fleet: () => ({ groups: groups(), sealingKey: policy.sealingKey(), config: remote.source?.config() }),
   });
 
   const tellInfo = (): void => {
@@ -290,28 +302,47 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     const text = JSON.stringify(info);
     if (text === toldInfo) return;
     toldInfo = text;
+    fleet.changed();
     const annotations = { ...info.metadata.annotations, 'podsched.dev/boot': String(identity.boot()), 'podsched.dev/seq': String(seq()) };
     const payload = JSON.stringify({ ...info, metadata: { ...info.metadata, annotations } });
     session.tell(session.topics.info, payload, { qos: 1, expirySeconds: expirySeconds.info });
   };
 
-  const windows = buildView({
-    ...{ clock, version, runtime, kubelet },
-    conditions: () => [...conditions(), ...nodeStatus.board()],
-    node: () => nodeStatus.whole(),
-    stats: buildStats({
-      ...{ clock, runtime },
-      nodeName: identity.nodeName,
-      pods: () => kubelet.status.whole(),
-      usage: kubelet.resources.usage(),
-      probeCosts: (id) => kubelet.podSide.probes.costs(id),
-      allocatable: node.allocatable,
-      stateDir: config.stateDir,
-      podLogsDir: config.podLogsDir,
-      roots: { proc: '/proc', sys: '/sys', etc: '/etc', run: '/run' },
-    }),
+  const stats = buildStats({
+    ...{ clock, runtime },
     nodeName: identity.nodeName,
-    importer: images.preload,
+    pods: () => kubelet.status.whole(),
+    usage: kubelet.resources.usage(),
+    probeCosts: (id) => kubelet.podSide.probes.costs(id),
+    ...{ allocatable: node.allocatable, stateDir: config.stateDir, podLogsDir: config.podLogsDir },
+    roots: { proc: '/proc', sys: '/sys', etc: '/etc', run: '/run' },
+  });
+  const allConditions = (): NodeCondition[] => [...conditions(), ...nodeStatus.board()];
+  const fleet = new Fleet({
+    ...{ clock, log, version, identity, seq, stateStore, runStore, runtime, session, remote, policy, kubelet, nodeStatus, stats },
+    ...{ heartbeatSeconds, event: nodeEvent, conditions: allConditions },
+    config: () => config,
+    view: () => view,
+  });
+  /** What `_config` sets counts from now on, over the file. */
+  const setFromAfar = (): void => {
+    o.setLevel(remote.source?.config()?.logLevel ?? config['logging.level']);
+    settingsChanged();
+    session.heartbeatChanged();
+  };
+  const settingsChanged = (): void => {
+    // labels may be others
+    kubelet.admission.again();
+    kubelet.resources.devices.freed();
+    remote.source?.settingsChanged();
+    kubelet.config.readFolder().catch((e) => log.warn({ error: describeError(e) }, 'reading the manifests failed'));
+    fleet.changed();
+    tellInfo();
+  };
+  const windows = buildView({
+    ...{ clock, version, runtime, kubelet, stats, nodeName: identity.nodeName, conditions: allConditions },
+    node: () => nodeStatus.whole(),
+    ...{ nodeActs: fleet.verbs.nodeActs(), bundle: fleet.verbs.bundleParts(), importer: images.preload },
     configuration: () => config,
     broker: servers.length === 0 ? undefined : () => session.connected(),
   });
@@ -319,9 +350,13 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   // without a broker nobody remembers a greater number
   if (servers.length === 0) await identity.adoptBoot(undefined);
   await nodeStatus.load(); // before anything of it is told
+  news = tellInfo;
+  await fleet.load();
+  remote.start();
   const running = session.run(stop.signal);
   await images.preload.load(); // what is pinned is known before anything may go
   await kubelet.start();
+  fleet.start();
   // what an earlier agent said is read: before that the windows would show less than there is
   view = windows;
   await images.preload.run(stop.signal);
@@ -333,7 +368,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       rssBytes: () => process.memoryUsage.rss(),
       tooLarge: (message) => {
         log.error({}, message);
-        kubelet.events.event({ kind: 'Node', namespace: 'default', name: identity.nodeName }, 'Warning', 'AgentTooLarge', message);
+        nodeEvent('Warning', 'AgentTooLarge', message);
         o.outgrown();
       },
     },
@@ -346,14 +381,16 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     reload: (next, conditionsNow) => {
       config = next;
       startConditions = conditionsNow;
-      // labels may be others
-      kubelet.admission.again();
-      kubelet.resources.devices.freed();
-      kubelet.config.readFolder().catch((e) => log.warn({ error: describeError(e) }, 'reading the manifests failed'));
-      tellInfo();
+      policy.reload().then(
+        (changed) => (changed ? kubelet.config.policyChanged() : undefined),
+        (e) => log.warn({ error: describeError(e) }, 'the policy could not be read again'),
+      );
+      setFromAfar();
     },
     stop: async () => {
       await kubelet.stop();
+      remote.source?.stop();
+      await fleet.stop();
       await session.stop();
       stop.abort();
       await Promise.all([running, rotating, watching, weighing]);

@@ -1,6 +1,7 @@
 /** The wiring of the node's status on a real machine: from whom it hears what. Owns nothing; node/status.ts does. */
 import { release } from 'node:os';
 import type { AgentNode } from './agentNode.ts';
+import type { NodeConfig } from './api/messages.ts';
 import type { Readiness } from './node/conditions.ts';
 import type { Identity } from './node/identity.ts';
 import type { DeviceCount } from './node/info.ts';
@@ -22,6 +23,17 @@ export interface AgentNodeStatusDeps
   readonly others: () => readonly NodeCondition[];
   /** By resource name. Left out: there are none. */
   readonly devices?: () => Readonly<Record<string, DeviceCount>>;
+  /** What the fleet has to know of this node. Left out: nothing. */
+  readonly fleet?: () => FleetFacts;
+}
+
+export interface FleetFacts {
+  /** Whose desired state it follows, in the order of precedence. */
+  readonly groups: readonly string[];
+  /** Secrets may be sealed to it: the public key in base64; undefined: there is none. */
+  readonly sealingKey: string | undefined;
+  /** What was set from afar, as it is in force; undefined: nothing was. */
+  readonly config: NodeConfig | undefined;
 }
 
 export function buildNodeStatus(deps: AgentNodeStatusDeps): NodeStatus {
@@ -38,6 +50,7 @@ export function buildNodeStatus(deps: AgentNodeStatusDeps): NodeStatus {
       kernelVersion: release(),
       ...(node.pageBytes !== undefined && { pageBytes: node.pageBytes }),
     },
+    annotations: () => (deps.fleet === undefined ? {} : fleetAnnotations(deps.fleet())),
     addresses: deps.hostIps,
     runtimeVersion: () => versionText(runtimeState()),
     capacity: node.capacity,
@@ -46,6 +59,16 @@ export function buildNodeStatus(deps: AgentNodeStatusDeps): NodeStatus {
     writable: ['/', deps.stateDir],
     disk: deps.podLogsDir,
   });
+}
+
+/** A v1 Node has no fields for them. */
+export function fleetAnnotations({ groups, sealingKey, config }: FleetFacts): Readonly<Record<string, string>> {
+  const { apiVersion: _, kind: __, ...set } = config ?? {};
+  return {
+    ...(groups.length > 0 && { groups: groups.join(',') }),
+    ...(sealingKey !== undefined && { 'sealing-key': sealingKey }),
+    ...(Object.keys(set).length > 0 && { config: JSON.stringify(set) }),
+  };
 }
 
 const versionText = (state: RuntimeState): string =>

@@ -6,11 +6,14 @@ import type { CriRuntime } from './cri/runtime.ts';
 import type { Kubelet } from './kubelet.ts';
 import type { NodeObject } from './node/info.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
+import type { BundleDeps, SupportBundles } from './operations/bundle.ts';
 import { addEphemeral } from './operations/debug.ts';
-import { holdPod } from './operations/hold.ts';
+import { execCaptured } from './operations/execCaptured.ts';
 import { type ImagesDeps, imagesView } from './operations/images.ts';
 import { openLogs } from './operations/logs.ts';
+import { actOnNode, type NodeActDeps } from './operations/nodeActs.ts';
 import { listObjects } from './operations/objects.ts';
+import { actOnPod } from './operations/podActs.ts';
 import type { StatsView } from './operations/stats.ts';
 import { openStream } from './operations/stream.ts';
 import type { Clock } from './world/clock.ts';
@@ -28,6 +31,9 @@ export interface ViewParts {
   readonly configuration: () => PodschedConfiguration;
   /** Whether it is connected; undefined: there is none. */
   readonly broker: (() => boolean) | undefined;
+  readonly nodeActs: NodeActDeps;
+  /** What of a bundle the view does not have. */
+  readonly bundle: Pick<BundleDeps, 'agent' | 'broker' | 'doctor' | 'kernelLines' | 'runtime' | 'pods'>;
 }
 
 export function buildView({
@@ -42,8 +48,10 @@ export function buildView({
   importer,
   configuration,
   broker,
+  nodeActs,
+  bundle,
 }: ViewParts): AgentView {
-  return {
+  const view: AgentView = {
     ...{ nodeName, version, conditions, node, stats, configuration },
     pods: () => kubelet.status.whole(),
     sync: () => kubelet.status.sync(),
@@ -76,13 +84,29 @@ export function buildView({
         desired: (uid) => kubelet.pods.get(uid),
         add: (uid, container) => kubelet.podSide.addEphemeral(uid, container),
       }),
-    hold: (request) =>
-      holdPod(request, {
-        isWanted: (key) => kubelet.config.wanted(key) !== undefined,
-        hold: (key) => kubelet.updates.hold(key),
-        release: (key) => kubelet.updates.release(key),
-      }),
+    execCaptured: (request, signal) => execCaptured(request, { pods: () => kubelet.status.whole(), runtime }, signal),
+    act: (request) => actOnPod(request, kubelet.verbs.podActs),
+    nodeAct: (request) => actOnNode(request, nodeActs),
+    bundle: async (signal) => (await bundles()).make(signal),
+    ...(bundle.doctor && { doctor: bundle.doctor }),
     objects: () => listObjects(kubelet.config.view(), (key) => kubelet.config.object(key), kubelet.pods.list()),
-    images: imagesView({ gc: kubelet.images.gc, puller: kubelet.images.manager, importer }),
+    images: imagesView({ gc: kubelet.images.gc, puller: kubelet.images.manager, importer, pins: kubelet.images.pins }),
   };
+  let made: Promise<SupportBundles> | undefined;
+  const bundles = (): Promise<SupportBundles> => {
+    made ??= import('./operations/bundle.ts').then(
+      ({ SupportBundles }) =>
+        new SupportBundles({
+          ...{ clock, nodeName, version, conditions, configuration, node, ...bundle },
+          sync: () => view.sync(),
+          files: () => view.files(),
+          objects: () => view.objects?.() ?? [],
+          events: () => view.events({}),
+          health: () => view.health(),
+          images: async () => (await view.images?.list()) ?? [],
+        }),
+    );
+    return made;
+  };
+  return view;
 }

@@ -26,6 +26,7 @@ import { buildPodSync, buildWorkers } from './kubeletSteps.ts';
 import { TellSide } from './kubeletTelling.ts';
 import { buildConfig, buildUpdates, type UpdateParts } from './kubeletUpdates.ts';
 import { Upkeep } from './kubeletUpkeep.ts';
+import { VerbSide } from './kubeletVerbs.ts';
 import { type KubeletSettings, type KubeletWorld, ownedBy } from './kubeletWorld.ts';
 import { RuntimeState } from './node/runtimeState.ts';
 import type { Pleg } from './pleg/pleg.ts';
@@ -58,6 +59,7 @@ export class Kubelet {
   readonly ears: PlegSide;
   readonly updates: Updates;
   readonly images: ImageSide;
+  readonly verbs: VerbSide;
 
   #instances: Instances;
   #mailbox = new Mailbox<SyncEvent>();
@@ -132,6 +134,7 @@ export class Kubelet {
       status: () => this.status,
       telling: () => this.#status,
       statusOf: (uid) => this.#cache.get(uid),
+      emit: (update) => this.#mailbox.push({ from: 'config', update }),
     };
     this.admission = buildAdmission(world, {
       ...parts,
@@ -142,8 +145,8 @@ export class Kubelet {
       resources: () => this.resources,
     });
     this.updates = buildUpdates(world, parts);
+    this.verbs = new VerbSide({ ...parts, updates: () => this.updates, wake, mark: (keys) => this.#telling.mark(keys) });
     this.config = buildConfig(world, settings, parts, this.updates, {
-      emit: (update) => this.#mailbox.push({ from: 'config', update }),
       changed: (keys) => {
         this.#telling.mark(keys);
         const users = usersOf(keys, this.pods.list());
@@ -172,7 +175,7 @@ export class Kubelet {
     });
     this.#runtime = new RuntimeSide(world, settings, {
       images: this.images,
-      ...{ devices: this.resources.devices, cpus: this.resources.cpus },
+      ...{ devices: this.resources.devices, cpus: this.resources.cpus, restarts: this.verbs.restarts },
       event: (pod, container, type, reason, message) => this.#status.event(pod, container, type, reason, message),
       exitSeenAt: (id) => this.pleg.exitSeenAt(id),
       acted: (uid, id) => this.pleg.expectEvent(id, uid),
@@ -229,14 +232,12 @@ export class Kubelet {
       due: () => this.#mailbox.push({ from: 'housekeeping' }),
     });
     this.#telling = new TellSide(world, {
-      config: this.config,
-      pleg: this.pleg,
-      workers: this.workers,
+      ...{ config: this.config, pleg: this.pleg, workers: this.workers },
       instances: this.#instances,
       status: this.status,
       runtimeState: this.runtimeState,
       statusOf: (uid) => this.#cache.get(uid),
-      settled: () => this.#upkeep.settled(),
+      ...{ settled: () => this.#upkeep.settled(), stops: this.updates.stops },
     });
     this.#loop = buildLoop(world, {
       pods: {

@@ -9,6 +9,7 @@ import { Backoff } from './async/backoff.ts';
 import type { Config } from './config/manager.ts';
 import { ImageGc } from './images/gc.ts';
 import { ImageManager } from './images/manager.ts';
+import { PersonPins } from './images/personPins.ts';
 import { Reach } from './images/reach.ts';
 import { ImageRepair } from './images/repair.ts';
 import type { Instances } from './instances.ts';
@@ -36,6 +37,7 @@ const maxBackoffMs = 300_000;
 export class ImageSide {
   readonly manager: ImageManager;
   readonly gc: ImageGc;
+  readonly pins: PersonPins;
   /** Left out where the runtime is no containerd, or nobody knows what this node runs. */
   readonly repair: ImageRepair | undefined;
 
@@ -43,6 +45,7 @@ export class ImageSide {
     const { clock, log, runtime, content, nodePlatform, diskUse } = world;
     const { event, mine } = parts;
     const reach = new Reach(clock);
+    this.pins = new PersonPins({ log, store: world.stateStore });
     const sandboxImage = () => runtime.sandboxImage();
     this.manager = new ImageManager({
       ...{ clock, log, event },
@@ -79,6 +82,7 @@ export class ImageSide {
       // config: what is wanted, blocked or may be gone back to; instances: with what was added by hand, and what is still ending
       knownImages: () => [...parts.config().knownImages(), ...parts.instances.list().flatMap(({ pod }) => podImages(pod))],
       imported: () => world.archives?.imported() ?? [],
+      person: () => this.pins.names(),
       settled: parts.settled,
       offline: async () => reach.unreachable() || !(await world.gates.networkUp()),
       settings: settings.imageGc,
@@ -89,6 +93,6 @@ export class ImageSide {
 
   /** What outlives the agent. Never rejects. */
   async load(): Promise<void> {
-    await Promise.all([this.manager.load(), this.repair?.load()]);
+    await Promise.all([this.manager.load(), this.repair?.load(), this.pins.load()]);
   }
 }

@@ -38,6 +38,7 @@ export class PlegSide {
         this.pleg.oomKilled(id, uid);
         this.#childKills.killed(id, uid);
       },
+      isNew: () => this.pleg.listed(),
     });
     this.pleg = new Pleg({
       ...{ clock, log, runtime, mine, emit, lastWords, inspectTimeoutMs, firstListed, cache: this.cache },

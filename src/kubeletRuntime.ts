@@ -39,6 +39,7 @@ export interface RuntimeParts {
   /** Accepted ConfigMaps and Secrets, as a pod of that source sees them. */
   readonly objects: ObjectLookup;
   readonly cpus: KubeRuntimeDeps['cpus'];
+  readonly restarts: KubeRuntimeDeps['restarts'];
   readonly mine: (labels: Readonly<Record<string, string>>) => boolean;
   readonly devices: Pick<DeviceManager, 'devicesFor' | 'review' | 'isBack'>;
 }
@@ -90,6 +91,7 @@ export class RuntimeSide {
       objects: parts.objects,
       restartOnChange: this.restartOnChange,
       ...(parts.cpus && { cpus: parts.cpus }),
+      ...(parts.restarts && { restarts: parts.restarts }),
       devices: (desired, container, image) => parts.devices.devicesFor(desired, container, image),
       lostDevices: parts.devices,
       mounts: async (desired, container, attempt, ips, inputs) => {

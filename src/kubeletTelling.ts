@@ -15,6 +15,7 @@ import type { PodWorkers } from './pod/workers.ts';
 import type { StatusManager } from './status/manager.ts';
 import type { LivePod } from './status/sync.ts';
 import { Telling } from './telling.ts';
+import type { Stops } from './updates/stops.ts';
 import { describeError } from './world/log.ts';
 
 export interface TellingParts {
@@ -27,6 +28,7 @@ export interface TellingParts {
   readonly statusOf: (uid: PodUid) => RuntimePodStatus | undefined;
   /** What is desired is known, and the runtime was listed. */
   readonly settled: () => boolean;
+  readonly stops: Pick<Stops, 'told'>;
 }
 
 export class TellSide extends Telling {
@@ -36,13 +38,13 @@ export class TellSide extends Telling {
     private readonly world: KubeletWorld,
     private readonly parts: TellingParts,
   ) {
-    const { config, instances, status, runtimeState } = parts;
+    const { config, instances, status, runtimeState, stops } = parts;
     super({
       view: () => config.view(),
       instance: (key) => instances.byKey(key),
       live: (pod) => this.#live(pod),
       isUnseen: (pod) => !runtimeState.asked || (runtimeState.down() === undefined && this.#isUnseen(pod)),
-      setSync: (key, body) => status.setSync(key, body),
+      setSync: (key, body) => status.setSync(key, body && stops.told(body)),
       setFile: (file, body) => status.setFile(file, body),
     });
   }

@@ -3,7 +3,7 @@
  * nothing; the rooms config/ and updates/ do. kubelet.ts hands over what only it knows.
  */
 import type { Admission } from './admission/manager.ts';
-import type { DesiredPod } from './api/desired.ts';
+import type { DesiredPod, PodUpdate } from './api/desired.ts';
 import { keyText, type PodUid } from './api/objects.ts';
 import { Config, type ConfigDeps } from './config/manager.ts';
 import { annotations, type RuntimePodStatus } from './container/words.ts';
@@ -12,6 +12,7 @@ import { platformProblem } from './images/platform.ts';
 import { parseReference } from './images/reference.ts';
 import type { RuntimeSide } from './kubeletRuntime.ts';
 import type { StatusSide } from './kubeletStatus.ts';
+import { renewKey } from './kubeletVerbs.ts';
 import { configWorld, type KubeletSettings, type KubeletWorld } from './kubeletWorld.ts';
 import { adoptableUid } from './pleg/adoption.ts';
 import type { Pleg } from './pleg/pleg.ts';
@@ -37,6 +38,8 @@ export interface UpdateParts {
   readonly images: () => ImageManager;
   readonly telling: () => StatusSide;
   readonly statusOf: (uid: PodUid) => RuntimePodStatus | undefined;
+  /** What the sources want, without what is stopped. */
+  readonly emit: (update: PodUpdate) => void;
 }
 
 export function buildUpdates({ clock, log, stateStore, runStore, images, nodePlatform }: KubeletWorld, parts: UpdateParts): Updates {
@@ -72,6 +75,8 @@ export function buildUpdates({ clock, log, stateStore, runStore, images, nodePla
     giveUp: (key, revision, message) => config().giveUp(key, revision, message),
     tryAgain: (key) => config().tryAgain(key),
     markGood: (key, revision) => config().markGood(key, revision),
+    renew: (key) => renewKey(config(), key),
+    emit: parts.emit,
     judgeAgain: (keys) => config().retryBlocked(keys),
     isMadeOf: (desired) => {
       const { adoption } = parts.runtime();
@@ -92,7 +97,7 @@ export function buildConfig(
   settings: KubeletSettings,
   { pods, config, pleg, workers, completions, telling, statusOf }: UpdateParts,
   updates: Updates,
-  { emit, changed }: Pick<ConfigDeps, 'emit' | 'changed'>,
+  { changed }: Pick<ConfigDeps, 'changed'>,
 ): Config {
   return new Config({
     ...configWorld(world, settings),
@@ -103,10 +108,7 @@ export function buildConfig(
     runtimeUid: (key, podHash) => (pleg().listed() ? adoptableUid(pleg().pods(), key, podHash) : 'unknown'),
     judgeEdits: (edits) => updates.judge(edits),
     held: (key, wanted) => updates.heldBy(key, wanted),
-    emit: (update) => {
-      updates.carriedOut(update);
-      emit(update);
-    },
+    emit: (update) => updates.pass(update),
     changed: (keys) => {
       updates.objectsChanged(keys, { ready: config().ready(), known: (key) => config().has(key) });
       changed(keys);

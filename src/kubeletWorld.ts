@@ -7,6 +7,8 @@ import type { NodeValues } from './api/nodeValues.ts';
 import type { PodUid } from './api/objects.ts';
 import type { CgroupDriver } from './api/resources.ts';
 import type { DeviceFiles } from './cm/deviceFiles.ts';
+import type { RemoteSource } from './config/remote.ts';
+import type { PolicyPort } from './config/remoteWords.ts';
 import type { ContentStore, ImageService, Runtime } from './container/runtime.ts';
 import { type ContainerStatus, labels } from './container/words.ts';
 import type { GateFacts } from './gates/facts.ts';
@@ -60,6 +62,10 @@ export interface KubeletWorld {
   /** This machine's cgroups. Left out: only the runtime makes some. */
   readonly cgroups?: CmWorld;
   readonly folder: FolderReader;
+  /** What topics say. Left out: files are the only source. */
+  readonly remote?: RemoteSource;
+  /** What each source may ask for. Left out: anything. */
+  readonly policy?: PolicyPort;
   readonly stateStore: Store;
   readonly runStore: Store;
   readonly logFolders: LogFolders;
@@ -140,8 +146,10 @@ export interface KubeletSettings extends Partial<CmSettings> {
 }
 
 /** What of it the sources ask for. */
-export const configWorld = ({ clock, log, stateStore, folder, newUid }: KubeletWorld, settings: KubeletSettings) => ({
+export const configWorld = ({ clock, log, stateStore, folder, newUid, remote, policy }: KubeletWorld, settings: KubeletSettings) => ({
   ...{ clock, log, folder, newUid },
+  ...(remote && { remote }),
+  ...(policy && { policy }),
   store: stateStore,
   nodeName: settings.nodeName,
   strict: settings.strict,

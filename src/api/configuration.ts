@@ -100,13 +100,13 @@ export const configurationKeys: Readonly<Record<string, ConfigurationKey>> = {
   'mqtt.prefix': string('podsched/v1'),
   'mqtt.keepalive': seconds(30, 5, 3600),
   'mqtt.profile': string('normal', { oneOf: ['normal', 'quiet'] }),
-  'mqtt.groups': list([], { live: true, later: true }),
-  'mqtt.config': bool(true, later),
-  'policy.file': { kind: 'policy', default: { allow: 'all' }, live: true, later: true },
-  'policy.mqtt': { kind: 'policy', default: {}, live: true, later: true },
+  'mqtt.groups': list([], { live: true }),
+  'mqtt.config': bool(true),
+  'policy.file': { kind: 'policy', default: { allow: 'all' }, live: true },
+  'policy.mqtt': { kind: 'policy', default: {}, live: true },
   devices: { kind: 'lists', default: defaultDeviceClasses, live: true },
-  'homeAssistant.enabled': bool(false, later),
-  'homeAssistant.prefix': string('homeassistant', later),
+  'homeAssistant.enabled': bool(false),
+  'homeAssistant.prefix': string('homeassistant'),
   'metrics.listen': string('', later),
   'logging.level': string('info', { oneOf: ['debug', 'info', 'warn', 'error'], live: true }),
   'logging.format': string('auto', { oneOf: ['auto', 'text', 'json', 'journal'] }),
@@ -171,6 +171,14 @@ export interface PodschedConfiguration {
   readonly 'mqtt.prefix': string;
   readonly 'mqtt.keepalive': number;
   readonly 'mqtt.profile': 'normal' | 'quiet';
+  readonly 'mqtt.groups': readonly string[];
+  /** Desired state and commands are taken from the broker. */
+  readonly 'mqtt.config': boolean;
+  /** As checked; policy/policy.ts reads it. */
+  readonly 'policy.file': unknown;
+  readonly 'policy.mqtt': unknown;
+  readonly 'homeAssistant.enabled': boolean;
+  readonly 'homeAssistant.prefix': string;
   readonly devices: DeviceClasses;
   readonly 'logging.level': 'debug' | 'info' | 'warn' | 'error';
   readonly 'logging.format': 'auto' | 'text' | 'json' | 'journal';

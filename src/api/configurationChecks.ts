@@ -6,6 +6,7 @@ import { checkEviction } from './evictionThresholds.ts';
 import { wrongIp, wrongLabel, wrongLabelValue, wrongQualifiedName, wrongSubdomain } from './names.ts';
 import { checkReserved, checkReservedFits, type NodeAmounts, reservedOf } from './nodeResources.ts';
 import type { Problem } from './objects.ts';
+import { checkPolicies } from './policyChecks.ts';
 import { shown } from './scalars.ts';
 import { wrongSysctlPattern } from './sysctls.ts';
 import { isTopicPrefix } from './topics.ts';
@@ -42,6 +43,7 @@ export function checkConfiguration(v: Values, machine?: NodeAmounts): Problem[] 
     ...checkMqtt(v),
     ...checkImages(v),
     ...checkDeviceClasses(v.devices),
+    ...checkPolicies(v),
   ];
 }
 

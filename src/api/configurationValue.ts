@@ -173,7 +173,9 @@ function policyValue(path: string, name: string, value: unknown): Value {
     case 'all':
       return value === 'all' ? { value } : wrong(path, 'the word all', value);
     case 'count':
-      return Number.isInteger(value) && Number(value) >= 0 ? { value } : wrong(path, 'a whole number from 0', value);
+      return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 10_000
+        ? { value }
+        : wrong(path, 'a whole number from 0 to 10000', value);
     case 'list':
       return texts(path, value);
   }

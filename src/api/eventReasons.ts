@@ -146,6 +146,10 @@ export const eventReasons: ReasonGroups = {
       meaning: 'A message could not be told to the broker.',
       remedy: 'Read the message: too large, or refused by the broker’s access rules.',
     },
+    HomeAssistantFull: {
+      meaning: 'More pods have the label `podsched.dev/ha` than Home Assistant’s message of this node has room for (40 entities, 60 KiB).',
+      remedy: 'Take the label off pods that nobody looks at there; all pods are on their own topics as ever.',
+    },
   },
   'The node and its broker': {
     BrokerUnreachable: {
@@ -155,6 +159,10 @@ export const eventReasons: ReasonGroups = {
     BrokerRefusesWrites: {
       meaning: 'The broker takes the connection and not the messages.',
       remedy: 'Give the user the access rules of the MQTT contract: read and write below its own node.',
+    },
+    BrokerRefusesReads: {
+      meaning: 'The broker takes the connection and does not let this node read what it follows; everything else goes on.',
+      remedy: 'Give the user the access rules of the MQTT contract for the topics in the message. They are asked for again every 5 min.',
     },
     DuplicateNode: {
       meaning: 'Another machine is online under this node name.',
@@ -253,6 +261,11 @@ export const eventReasons: ReasonGroups = {
       remedy: 'Look for a second machine with this node name.',
     },
     OnlineNotReadBack: { meaning: 'What this node tells does not come back from the broker.', remedy: 'See BrokerRefusesWrites.' },
+    SubscriptionRefused: { meaning: 'The broker refuses a subscription.', remedy: 'See BrokerRefusesReads.' },
+    MarkerNotReadBack: {
+      meaning: 'What this node says to itself to know that all has been read does not come back: commands are not run.',
+      remedy: 'Let the user write and read its own `_marker` topic; see BrokerRefusesWrites.',
+    },
     PublishRefused: { meaning: 'The broker refuses a topic.', remedy: 'See BrokerRefusesWrites.' },
     MessageTooLarge: {
       meaning: 'The broker takes only smaller messages than this one.',

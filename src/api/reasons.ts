@@ -1,7 +1,9 @@
 // pure
 /** Every reason that podsched gives for a state, in words for a person: what it means, and what to do. `podsched why` and docs/reasons.md read it. */
+import { commandReasons } from './commandReasons.ts';
 import { eventReasons } from './eventReasons.ts';
 import { nothing, type ReasonGroups, type ReasonText, wait } from './reasonText.ts';
+import { topicReasons } from './topicReasons.ts';
 
 const outOf: ReasonText = {
   meaning: 'The pod asks for more of a resource than is left beside what the other pods asked for; the message has the numbers.',
@@ -47,8 +49,13 @@ export const reasonGroups: ReasonGroups = {
         'Edits of the pod wait, by its annotation podsched.dev/hold or by the command; what runs goes on, and is not rolled back either.',
       remedy: 'Take the annotation out of the manifest, or say `podsched release POD`.',
     },
+    Stopped: {
+      meaning: 'Somebody stopped the pod by command: nothing of it runs, over reboots too, until it is started.',
+      remedy: 'Say `podsched start POD`. A manifest that is removed and put back starts it as well.',
+    },
     RolledBack: {
-      meaning: 'The newest text was not Ready in the time of its annotation podsched.dev/rollback; the last one that was runs again.',
+      meaning:
+        'The newest text was not Ready in the time of its annotation podsched.dev/rollback, or somebody rolled it back by command; the last one that was runs again.',
       remedy: 'Correct the manifest: a new edit is tried. `podsched release POD` tries the same one once more.',
     },
     NoRollback: {
@@ -88,6 +95,50 @@ export const reasonGroups: ReasonGroups = {
     StoreFailed: {
       meaning: 'The accepted object could not be stored, so it is not run: it would be lost at the next power cut.',
       remedy: 'Look at free space and the kernel log: a full or dying card.',
+    },
+  },
+  'What policy and signatures say': {
+    PolicyDenied: {
+      meaning: 'The object asks for more than its source may; each field is listed with the key of the policy that would allow it.',
+      remedy: 'Take it out of the manifest, or allow it in podsched.yaml of the node (`policy.mqtt`, `policy.file`) and send SIGHUP.',
+    },
+    Unsigned: {
+      meaning: 'The policy asks for signatures (`requireSignature`), and this has none.',
+      remedy: 'Sign it: `podsched sign -f FILE --key KEY`; `apply --sign KEY` for topics.',
+    },
+    SignatureInvalid: {
+      meaning: 'The signature does not fit what it is about, or the envelope is broken: it was changed after it was signed.',
+      remedy: 'Sign it again. If nobody changed it on purpose, find out who did.',
+    },
+    KeyUnknown: {
+      meaning: 'It is signed by a key that this node does not know.',
+      remedy: 'Put the public key into `keys.d` of the node and send SIGHUP, or sign it with a known one.',
+    },
+    KeysUnreadable: {
+      meaning: 'A file in `keys.d` is damaged, unsafe or no public key; what it said before still holds, where it said anything.',
+      remedy: 'Read the message, and correct or remove the file; then send SIGHUP.',
+    },
+    WrongPayloadType: {
+      meaning: 'The envelope was signed for another use: a command is no manifest.',
+      remedy: 'Sign it for what it is: `podsched sign` does.',
+    },
+    WrongAudience: {
+      meaning:
+        'It is meant for another node or group, or it is signed and does not say for whom it is, or came by a topic that it does not name.',
+      remedy: 'Correct the annotation podsched.dev/audience (a node, group:<group> or *) and sign it again.',
+    },
+    GenerationMissing: {
+      meaning: 'It is signed and has no generation, so nobody could tell it from an older one that is sent again.',
+      remedy: 'Give it the annotation podsched.dev/generation, a number that never falls, and sign it again.',
+    },
+    KeyNotAllowed: {
+      meaning: 'The key that signed it is known, and may not sign this: its file in `keys.d` bounds its namespaces, sources or verbs.',
+      remedy: 'Sign it with another key, or widen the scope in the file of the key.',
+    },
+    CannotUnseal: {
+      meaning: 'A sealed Secret does not open here: it was sealed for another node, or under another name, or is broken.',
+      remedy:
+        'Seal it with the sealing key that this node tells (`podsched get nodes -o yaml`): `podsched seal -f SECRET --recipient KEY`.',
     },
   },
   'What keeps a pod from starting': {
@@ -291,6 +342,8 @@ export const reasonGroups: ReasonGroups = {
     },
   },
   ...eventReasons,
+  ...commandReasons,
+  ...topicReasons,
 };
 
 const all: ReadonlyMap<string, ReasonText> = new Map(Object.values(reasonGroups).flatMap((group) => Object.entries(group)));

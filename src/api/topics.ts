@@ -143,6 +143,12 @@ export const desiredTopic = (prefix: string, scope: DesiredScope, key: ObjectKey
 export const indexTopic = (prefix: string, scope: DesiredScope, part = 0): string =>
   `${desiredBase(prefix, scope)}/_index${part === 0 ? '' : `/${part}`}`;
 
+/**
+ * Where whoever changes desired state publishes a marker of their own, not retained: when it comes back, all that is retained there has been read,
+ * and this user may read it. Nodes pass it over.
+ */
+export const desiredMarkerTopic = (prefix: string, scope: DesiredScope): string => `${desiredBase(prefix, scope)}/_marker`;
+
 export const rolloutTopic = (prefix: string, id: string): string => `${prefix}/rollouts/${id}`;
 export const commandTopic = (prefix: string, node: string, verb: string): string => `${prefix}/cmd/${node}/${verb}`;
 export const homeAssistantTopic = (haPrefix: string, node: string): string => `${haPrefix}/device/${node}/config`;
@@ -157,6 +163,7 @@ export type Topic =
   | { readonly of: 'events'; readonly node: string; readonly namespace: string }
   | { readonly of: 'desired'; readonly scope: DesiredScope; readonly kind: Kind; readonly namespace: string; readonly name: string }
   | { readonly of: 'index'; readonly scope: DesiredScope; readonly part: number }
+  | { readonly of: 'desiredMarker'; readonly scope: DesiredScope }
   | { readonly of: 'config'; readonly node: string }
   | { readonly of: 'rollout'; readonly id: string }
   | { readonly of: 'command'; readonly node: string; readonly verb: string }
@@ -231,6 +238,7 @@ function parseDesired(scope: DesiredScope, levels: readonly string[]): Topic | u
     if (b === undefined) return { of: 'index', scope, part: 0 };
     return levels.length === 2 && /^[1-9][0-9]*$/.test(b) ? { of: 'index', scope, part: Number(b) } : undefined;
   }
+  if (a === '_marker') return levels.length === 1 ? { of: 'desiredMarker', scope } : undefined;
   if (a === '_config') return levels.length === 1 && scope !== 'all' && 'node' in scope ? { of: 'config', node: scope.node } : undefined;
   if (b === undefined || levels.length > 2 || a.startsWith('_')) return undefined;
   const object = parseObjectLevel(b);

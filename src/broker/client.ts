@@ -2,7 +2,8 @@
  * One MQTT connection through mqtt.js: one attempt, one socket. Reconnecting, queueing and subscribing again are switched off here,
  * because they are decisions of the session: mqtt.js would keep a queue of its own and repeat what nobody wants any more.
  * Owns nothing beyond the connection. Never lets an 'error' event escape, never answers a publish twice, and gives every publish back
- * to its caller when the connection goes (mqtt.js forgets them when the session is to be kept).
+ * to its caller when the connection goes (mqtt.js forgets them when the session is to be kept). What arrives and is too large or malformed
+ * gets no further.
  * Door of mqtt.
  */
 
@@ -13,13 +14,19 @@ import {
   type BrokerConnection,
   BrokerError,
   type BrokerHandlers,
+  type BrokerMessage,
   type ConnectOptions,
+  type DropReason,
+  maxInboundBytes,
   type PublishOptions,
 } from '../world/broker.ts';
+import { isTopic } from './filters.ts';
+import { guardFrames, type PacketStream } from './frames.ts';
 
 const sessionExpirySeconds = 3600;
 const receiveMaximum = 20;
-const maximumPacketBytes = 256 * 1024;
+/** Correlation data that nobody needs to remember a question by. */
+const maxCorrelationBytes = 1024;
 /** Above every deadline of the session; it only matters to a caller without one. */
 const connackTimeoutMs = 60_000;
 
@@ -29,7 +36,8 @@ export class MqttBroker implements Broker {
       if (signal?.aborted) return reject(signal.reason);
       let client: MqttClient;
       try {
-        client = mqtt.connect(clientOptions(options));
+        client = mqtt.connect({ ...clientOptions(options), manualConnect: true });
+        openGuarded(client, () => handlers.onDropped?.('size'));
       } catch (cause) {
         return reject(new BrokerError(`cannot connect to ${options.server}`, undefined, { cause }));
       }
@@ -40,9 +48,11 @@ export class MqttBroker implements Broker {
         reject(signal?.reason);
       };
       signal?.addEventListener('abort', stop, { once: true });
-      client.on('message', (topic: string, payload: Buffer, packet: IPublishPacket) =>
-        handlers.onMessage({ topic, payload, retain: packet.retain, qos: packet.qos }),
-      );
+      client.on('message', (topic: string, payload: Buffer, packet: IPublishPacket) => {
+        const message = inbound(topic, payload, packet);
+        if (typeof message === 'string') handlers.onDropped?.(message);
+        else handlers.onMessage(message);
+      });
       client.on('connect', (packet) => {
         if (signal?.aborted) return;
         signal?.removeEventListener('abort', stop);
@@ -99,9 +109,8 @@ class MqttConnection implements BrokerConnection {
   }
 
   publish(topic: string, payload: string | Uint8Array, options: PublishOptions): Promise<void> {
-    const properties =
-      this.protocolVersion === 5 && options.expirySeconds !== undefined ? { messageExpiryInterval: options.expirySeconds } : undefined;
-    const bytes = typeof payload === 'string' ? payload : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+    const properties = this.protocolVersion === 5 ? publishProperties(options) : undefined;
+    const bytes = typeof payload === 'string' ? payload : asBuffer(payload);
     return this.#ask((done) =>
       this.client.publish(topic, bytes, { qos: options.qos, retain: options.retain, ...(properties && { properties }) }, done),
     );
@@ -149,6 +158,46 @@ class MqttConnection implements BrokerConnection {
   }
 }
 
+/** What arrived, or why nobody is given it. Its properties are whatever the sender wrote: mqtt.js makes a list of one that is there twice. */
+function inbound(topic: string, payload: Buffer, packet: IPublishPacket): BrokerMessage | DropReason {
+  if (payload.length > maxInboundBytes) return 'size';
+  // bytes that are no UTF-8 have become U+FFFD on the way
+  if (!isTopic(topic)) return 'topic';
+  const responseTopic: unknown = packet.properties?.responseTopic;
+  const correlationData: unknown = packet.properties?.correlationData;
+  if (responseTopic !== undefined && (typeof responseTopic !== 'string' || !isTopic(responseTopic))) return 'properties';
+  if (correlationData !== undefined && !Buffer.isBuffer(correlationData)) return 'properties';
+  if (correlationData !== undefined && correlationData.length > maxCorrelationBytes) return 'size';
+  return {
+    topic,
+    payload,
+    retain: packet.retain,
+    qos: packet.qos,
+    ...(responseTopic !== undefined && { responseTopic }),
+    ...(correlationData !== undefined && { correlationData }),
+  };
+}
+
+function publishProperties({ correlationData, expirySeconds, responseTopic }: PublishOptions): IPublishPacket['properties'] {
+  if (expirySeconds === undefined && responseTopic === undefined && correlationData === undefined) return undefined;
+  return {
+    ...(expirySeconds !== undefined && { messageExpiryInterval: expirySeconds }),
+    ...(responseTopic !== undefined && { responseTopic }),
+    ...(correlationData !== undefined && { correlationData: asBuffer(correlationData) }),
+  };
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+/** Opens the socket, whatever its kind, with a guard between it and the parser, which would keep a packet of 256 MB in memory. */
+function openGuarded(client: MqttClient, onDropped: () => void): void {
+  // the only place where all its kinds of stream pass, and private in its types
+  const builder = client as unknown as { streamBuilder: (of: MqttClient) => PacketStream };
+  const open = builder.streamBuilder;
+  builder.streamBuilder = (of) => guardFrames(open(of), maxInboundBytes, onDropped);
+  client.connect();
+}
+
 function clientOptions(o: ConnectOptions): IClientOptions {
   const url = new URL(o.server);
   const protocol = url.protocol.slice(0, -1);
@@ -190,8 +239,9 @@ function clientOptions(o: ConnectOptions): IClientOptions {
     ...(v5 && {
       properties: {
         sessionExpiryInterval: o.cleanStart ? 0 : sessionExpirySeconds,
+        // no maximumPacketSize, for it is kept here: mosquitto 2.0 counts a message it holds back for it as in flight for ever, and after 20 of
+        // them sends this session nothing any more
         receiveMaximum,
-        maximumPacketSize: maximumPacketBytes,
       },
     }),
   };

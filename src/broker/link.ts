@@ -1,21 +1,34 @@
 /**
- * One connection from CONNACK to its end: birth, heartbeat, reading back what was said, and the reading of the own subtree. It speaks in
- * one of two voices: as the node (`normal`), or aside (`listening`, `duplicate`) on `duplicates/<machine>` while the name may be another's.
+ * One connection from CONNACK to its end: birth, heartbeat, reading back what was said, and when the own subtree is read. As the node
+ * (`normal`) it follows what the inbox wants; aside (`listening`, `duplicate`), while the name may be another's, it only hears and says who it is.
  * Owns what is true of this connection only; what outlives it is in `SessionState`. Mirrors "Session" of the MQTT contract.
  */
 
-import type { NodeOnline } from '../api/payloads.ts';
 import { expirySeconds, type NodeTopics } from '../api/topics.ts';
 import { Deadlines } from '../async/deadlines.ts';
-import { type BrokerConnection, BrokerError, type BrokerHandlers, type BrokerMessage, type ConnectOptions } from '../world/broker.ts';
+import {
+  type BrokerConnection,
+  BrokerError,
+  type BrokerHandlers,
+  type BrokerMessage,
+  type ConnectOptions,
+  type DropReason,
+} from '../world/broker.ts';
 import { after, type Clock, type Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
+import { Following } from './following.ts';
+import type { Inbox } from './inbox.ts';
 import { Marker } from './marker.ts';
-import { judgeOnline, onlinePayload, parseOnline } from './online.ts';
-import { blamesMessage, stableMs } from './reconnect.ts';
+import { judgeOnline, parseOnline } from './online.ts';
+import type { Reads } from './reads.ts';
+import { blamesFilter, blamesMessage, stableMs } from './reconnect.ts';
 import type { RetainedTopics } from './retained.ts';
+import { hearRival, suspect } from './rival.ts';
 import type { Sender } from './sender.ts';
-import { readable, SubtreeReader } from './subtree.ts';
+import { Snapshots } from './snapshots.ts';
+import { refusedCode, SubtreeReader } from './subtree.ts';
+import { Voice } from './voice.ts';
+import { within } from './within.ts';
 import type { LinkEnd, SessionIdentity, SessionState } from './words.ts';
 
 export interface LinkDeps {
@@ -34,6 +47,11 @@ export interface LinkDeps {
   readonly onHeartbeat: () => void;
   readonly onSettled: () => void;
   readonly onBootAdopted: () => void;
+  readonly prefix: string;
+  readonly inbox?: Inbox;
+  readonly reads: Reads;
+  /** Something that arrived was given to nobody. */
+  readonly onDropped: (reason: DropReason) => void;
 }
 
 type Moment = 'heartbeat' | 'settled' | 'stable' | 'readBack' | 'sayAgain' | 'listened' | 'unsuspected' | 'send';
@@ -47,12 +65,18 @@ const markerTriesOfALook = 2;
 const longestHeartbeatSeconds = 3_600;
 
 export class Link {
-  readonly handlers: BrokerHandlers = { onMessage: (m) => this.#onMessage(m), onClose: (e) => this.#onClose(e) };
+  readonly handlers: BrokerHandlers = {
+    onMessage: (m) => this.#onMessage(m),
+    onClose: (e) => this.#onClose(e),
+    onDropped: (reason) => this.deps.onDropped(reason),
+  };
   #connection: BrokerConnection | undefined;
   #early: BrokerMessage[] = [];
   #deadlines: Deadlines<Moment>;
-  #marker: Marker;
+  #snapshots: Snapshots;
   #subtree: SubtreeReader;
+  #following: Following;
+  #voice: Voice;
   #seenBoot: number | undefined;
   #echoed = false;
   #saying = false;
@@ -69,10 +93,14 @@ export class Link {
     readonly session: number,
   ) {
     this.#deadlines = new Deadlines(deps.clock, (moment) => this.#due(moment));
-    this.#marker = new Marker(deps.clock, `${session}`, (payload) =>
+    const marker = new Marker(deps.clock, `${session}`, (payload) =>
       deps.sender.urgent(deps.topics.marker, payload, { qos: 1, retain: false, expirySeconds: expirySeconds.marker }),
     );
-    this.#subtree = new SubtreeReader({ ...deps, marker: this.#marker });
+    const snapshots = new Snapshots(deps.clock, marker);
+    this.#snapshots = snapshots;
+    this.#voice = new Voice(deps, session);
+    this.#following = new Following({ ...deps, snapshots, onAskAgain: () => this.readGhosts(), run: (step) => this.#run(step) });
+    this.#subtree = new SubtreeReader({ ...deps, snapshots, granted: (filter, asked) => this.#following.own(filter, asked) });
     this.#whenEnded = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -80,15 +108,7 @@ export class Link {
 
   /** What the broker says for us when we cannot: made before CONNECT, with this session's number. */
   will(): ConnectOptions['will'] {
-    const normal = this.deps.state.mode === 'normal';
-    return {
-      topic: this.#voice(),
-      payload: this.#online('lost'),
-      qos: 1,
-      retain: true,
-      delaySeconds: 30,
-      expirySeconds: normal ? expirySeconds.will : expirySeconds.duplicate,
-    };
+    return this.#voice.will();
   }
 
   /** Lives until the connection ends. */
@@ -96,6 +116,7 @@ export class Link {
     this.#connection = connection;
     this.#openedAt = this.deps.clock.monotonic();
     this.deps.sender.attach(connection);
+    if (this.deps.state.mode === 'normal') this.#following.connected(connection.sessionPresent, this.session);
     for (const m of this.#early) this.#hear(m);
     this.#early = [];
     this.#run(this.#begin(connection));
@@ -108,24 +129,50 @@ export class Link {
     else this.#deadlines.set('send', at as Monotonic);
   }
 
-  /** Clean exit: `offline`, then DISCONNECT. Bounded, whatever the broker does. */
-  async leave(): Promise<void> {
+  /** Clean exit: `offline`, or nothing under its topic any more; then DISCONNECT. Bounded, whatever the broker does. */
+  async leave({ cleared = false } = {}): Promise<void> {
     if (this.#connection === undefined || this.#ours !== undefined) return;
     const { clock, sender, state } = this.deps;
     this.#leaving = true;
     sender.close();
     let settled = true;
     if (state.mode !== 'listening') {
-      const expiry = state.mode === 'normal' ? expirySeconds.will : expirySeconds.duplicate;
-      const said = sender.urgent(this.#voice(), this.#online('offline'), { qos: 1, retain: true, expirySeconds: expiry });
+      // refused: the will would be too
       settled = await within(
         clock,
         farewellMs,
-        said.catch(() => {}), // refused: the will would be too
+        (cleared ? this.#voice.clear() : this.#voice.offline()).catch(() => {}),
       );
     }
     // an offline that was not acknowledged may not be there: without DISCONNECT the will says it
     await this.#finish(false, settled ? 'disconnect' : 'drop');
+  }
+
+  /** The list of what is followed may be another. */
+  followingChanged(): void {
+    this.#following.changed();
+  }
+
+  /** A person asks: what the broker refuses to let us read is asked for once more. */
+  askReads(): void {
+    this.#following.askAgain(Number.POSITIVE_INFINITY);
+  }
+
+  /** Rejects with BrokerError while the name may be another machine's, as without a connection. */
+  fetch(topics: readonly string[]): Promise<void> {
+    if (this.#connection === undefined || this.deps.state.mode !== 'normal')
+      return Promise.reject(new BrokerError('not connected as the node'));
+    return this.#following.fetch(this.#connection, topics);
+  }
+
+  /** Says `online` before its time. */
+  beat(): void {
+    if (this.#saying && this.deps.state.mode === 'normal') this.#sayOnline();
+  }
+
+  /** The marker of a SUBSCRIBE does not come back. */
+  markerLate(): boolean {
+    return this.#following.markerLate;
   }
 
   /** Reads the own retained subtree when it is due and nothing forbids it. */
@@ -152,7 +199,7 @@ export class Link {
       await subscribed; // who cannot hear must not conclude that nobody speaks
       return this.#beginAside();
     }
-    subscribed.catch((error) => this.deps.log.warn({ error }, 'the own online topic cannot be read'));
+    this.#run(this.#following.own(topics.online, subscribed).then(() => {}));
     // a reading that a crash cut short has left its filter in the broker's session
     if (state.first && connection.sessionPresent) connection.unsubscribe([topics.subtree]).catch(() => {}); // the connection's end comes by itself
     state.first = false;
@@ -163,6 +210,7 @@ export class Link {
     this.#sayOnline();
     retained.spread(!connection.sessionPresent, clock.monotonic());
     sender.open();
+    this.#following.start(connection);
     this.#in('settled', settledMs);
     this.#in('stable', stableMs);
     this.readGhosts();
@@ -178,8 +226,8 @@ export class Link {
   async #look(connection: BrokerConnection): Promise<boolean> {
     const { identity, log, topics } = this.deps;
     const inWill = identity.boot();
-    const heard = await readable(connection.subscribe([topics.marker], 1));
-    const came = heard && (await this.#marker.wait(markerTriesOfALook));
+    const heard = (await refusedCode(connection.subscribe([topics.marker], 1))) === undefined;
+    const came = heard && (await this.#snapshots.marker.wait(markerTriesOfALook));
     if (!came) log.warn({}, 'the marker does not come back: the boot counter is taken from what was seen so far');
     if (heard) await connection.unsubscribe([topics.marker]);
     await identity.adoptBoot(this.#seenBoot);
@@ -195,9 +243,11 @@ export class Link {
 
   #hear(m: BrokerMessage): void {
     const { topics } = this.deps;
+    this.#snapshots.see(m);
     this.#subtree.see(m);
-    if (m.topic === topics.marker) this.#marker.came(m.payload);
+    if (m.topic === topics.marker) this.#snapshots.marker.came(m.payload);
     else if (m.topic === topics.online) this.#hearOnline(m);
+    else if (this.deps.state.mode === 'normal') this.#following.hear(m);
   }
 
   #hearOnline(m: BrokerMessage): void {
@@ -221,10 +271,10 @@ export class Link {
         return;
       case 'otherOnce':
         // a board that was replaced leaves its online behind; a living one will be heard within two heartbeats
-        if (!identity.formerMachines().includes(heard.machine)) this.#suspect(heard.machine, 2 * theirsMs);
+        if (!identity.formerMachines().includes(heard.machine)) suspect(this.deps, heard.machine, 2 * theirsMs);
         return;
       case 'otherLive':
-        this.#suspect(heard.machine, 3 * theirsMs);
+        suspect(this.deps, heard.machine, 3 * theirsMs);
         this.#run(this.#hearOther(heard.machine));
         return;
       case 'nothing':
@@ -232,30 +282,19 @@ export class Link {
   }
 
   async #hearOther(machine: string): Promise<void> {
-    const { identity, log, state } = this.deps;
-    const tookItsName = identity.formerMachines().includes(machine);
-    if (state.mode === 'duplicate') return;
-    if (state.mode === 'normal' && identity.rightful() && !tookItsName) {
-      log.error(
-        { machine, own: identity.machine },
-        'another machine is online under this node name, and the identity file names us: we go on',
-      );
-      return;
+    const hearing = hearRival(this.deps, machine);
+    // at once, whatever the identity file still has to be written
+    if (this.deps.state.mode === 'duplicate') this.deps.sender.close();
+    switch (await hearing) {
+      case 'goOn':
+        return;
+      case 'aside':
+        this.#deadlines.delete('listened');
+        this.#sayDuplicate();
+        return;
+      case 'leave':
+        return this.#finish(true);
     }
-    log.error({ machine, own: identity.machine }, 'this node name is taken by another machine: nothing is told under it from here');
-    const wasNormal = state.mode === 'normal';
-    state.mode = 'duplicate';
-    this.#deadlines.delete('listened');
-    this.deps.sender.close();
-    if (tookItsName) await identity.giveBack(machine);
-    if (wasNormal) await this.#finish(true);
-    else this.#sayDuplicate();
-  }
-
-  #suspect(machine: string, ms: number): void {
-    const { clock, state } = this.deps;
-    state.other = machine;
-    state.suspectUntil = Math.max(state.suspectUntil, clock.monotonic() + ms);
   }
 
   #due(moment: Moment): void {
@@ -312,43 +351,22 @@ export class Link {
 
   #sayOnline(): void {
     if (this.#leaving) return;
-    const heartbeat = this.deps.heartbeatSeconds();
     this.#saidAt = this.deps.clock.monotonic();
-    this.#in('heartbeat', 1_000 * heartbeat);
+    this.#in('heartbeat', 1_000 * this.deps.heartbeatSeconds());
     this.#deadlines.setEarlier('readBack', after(this.#saidAt, readBackMs));
-    this.#say('online', 3 * heartbeat);
+    this.#said(this.#voice.online());
   }
 
   #sayDuplicate(): void {
     if (this.#leaving) return;
     this.#in('heartbeat', 1_000 * this.deps.heartbeatSeconds());
-    this.#say('duplicate', expirySeconds.duplicate);
+    this.#said(this.#voice.duplicate());
   }
 
-  #say(state: NodeOnline['state'], expiry: number): void {
-    this.deps.sender.urgent(this.#voice(), this.#online(state), { qos: 1, retain: true, expirySeconds: expiry }).catch((e: unknown) => {
+  #said(saying: Promise<void>): void {
+    saying.catch((e: unknown) => {
       // a refusal is a condition at once; without a code the connection is going, and its end is told elsewhere
       if (e instanceof BrokerError && e.code !== undefined) this.deps.state.unread = true;
-    });
-  }
-
-  #voice(): string {
-    const { identity, state, topics } = this.deps;
-    return state.mode === 'normal' ? topics.online : topics.duplicate(identity.machine);
-  }
-
-  #online(state: NodeOnline['state']): string {
-    const { agentVersion, clockSynced, heartbeatSeconds, identity, seq } = this.deps;
-    return onlinePayload(state, {
-      node: identity.nodeName,
-      machine: identity.machine,
-      bootID: identity.bootId,
-      session: this.session,
-      heartbeatSeconds: heartbeatSeconds(),
-      agentVersion,
-      clockSynced: clockSynced(),
-      boot: identity.boot(),
-      seq: seq(),
     });
   }
 
@@ -368,9 +386,11 @@ export class Link {
 
   #onClose(error: BrokerError | undefined): void {
     this.#deadlines.stop();
-    this.#marker.stop();
+    this.#snapshots.marker.stop();
     this.#subtree.stop();
-    this.deps.sender.detach(error?.code, this.#ours === undefined && blamesMessage(error?.code));
+    const theirs = this.#ours === undefined;
+    const overFilter = this.#following.stop(theirs && blamesFilter(error?.code));
+    this.deps.sender.detach(error?.code, theirs && !overFilter && blamesMessage(error?.code));
     this.#end(this.#ours === undefined ? { by: 'broker', error } : { by: 'us', again: this.#ours.again });
   }
 
@@ -382,16 +402,4 @@ export class Link {
       this.#connection?.end('drop').catch(() => {}); // gone already
     });
   }
-}
-
-/** Waits for `work`, but no longer than `ms`; true when it was done by then. */
-async function within(clock: Clock, ms: number, work: Promise<void>): Promise<boolean> {
-  const timer = new AbortController();
-  let done = false;
-  const finished = work.then(() => {
-    done = true;
-  });
-  await Promise.race([finished, clock.sleep(ms, timer.signal).catch(() => {})]); // aborted: the work was done first
-  timer.abort();
-  return done;
 }

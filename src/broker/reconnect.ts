@@ -54,6 +54,23 @@ export function codeMeaning(code: number | undefined): CodeMeaning {
   }
 }
 
+/** May a SUBSCRIBE that was not answered have caused this end? AWS IoT, among others, hangs up where the standard has a SUBACK code. */
+export function blamesFilter(code: number | undefined): boolean {
+  switch (code) {
+    case undefined:
+    case 0x80:
+    case 0x81:
+    case 0x82:
+    case 0x83:
+    case 0x8f:
+    case 0xa1:
+    case 0xa2:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /**
  * May a message in flight have caused this end? A broker that only hangs up (3.1.1, or one that died) gives no code; the codes here are
  * those about a packet. A broker that says "shutting down" or "keep alive time-out" blames no message.

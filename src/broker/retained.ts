@@ -6,6 +6,7 @@
 
 import type { PublishOptions } from '../world/broker.ts';
 import type { Monotonic } from '../world/clock.ts';
+import { DueQueue } from './due.ts';
 
 export interface TellOptions {
   readonly qos: 0 | 1;
@@ -42,6 +43,9 @@ export interface Outgoing {
 
 export class RetainedTopics {
   #entries = new Map<string, Entry>();
+  /** What is not in flight, by when it is due; what is under suspicion waits in a line of its own. */
+  #due = new DueQueue();
+  #suspectsDue = new DueQueue();
 
   constructor(private readonly random: () => number) {}
 
@@ -50,13 +54,16 @@ export class RetainedTopics {
     const before = this.#entries.get(topic);
     if (before === undefined) {
       // a topic never told may still be retained from an earlier life: clearing it is told too
-      this.#entries.set(topic, { payload, options, ...fresh(1) });
+      const entry = { payload, options, ...fresh(1) };
+      this.#entries.set(topic, entry);
+      this.#place(topic, entry);
       return true;
     }
     if (before.payload === payload && before.options.qos === options.qos && before.options.expirySeconds === options.expirySeconds)
       return false;
     const { inFlight, refusedUntil } = before;
     Object.assign(before, { payload, options, ...fresh(before.version + 1), inFlight, refusedUntil });
+    this.#place(topic, before);
     return true;
   }
 
@@ -89,13 +96,23 @@ export class RetainedTopics {
 
   /** A person asks: what was given up or refused is tried again. */
   forgive(): void {
-    for (const e of this.#entries.values()) Object.assign(e, { droppedUntil: 0, strikes: 0, refusedUntil: 0 });
+    for (const [topic, e] of this.#entries) {
+      Object.assign(e, { droppedUntil: 0, strikes: 0, refusedUntil: 0 });
+      this.#place(topic, e);
+    }
+  }
+
+  /** Everything is to be cleared. */
+  clear(): void {
+    for (const [topic, e] of this.#entries) this.set(topic, undefined, e.options);
   }
 
   /** Tell this one again, changed or not. */
   touch(topic: string): void {
     const e = this.#entries.get(topic);
-    if (e !== undefined) e.dirty = true;
+    if (e === undefined) return;
+    e.dirty = true;
+    this.#place(topic, e);
   }
 
   /**
@@ -103,48 +120,49 @@ export class RetainedTopics {
    * within 2 s for up to 50 topics, else over 10 s.
    */
   spread(everything: boolean, now: Monotonic): void {
-    const due: Entry[] = [];
-    for (const e of this.#entries.values()) {
+    const due: [string, Entry][] = [];
+    for (const [topic, e] of this.#entries) {
       if (everything) e.dirty = true;
-      if (e.dirty) due.push(e);
+      if (e.dirty) due.push([topic, e]);
     }
     const stepMs = due.length <= 50 ? 2_000 / 50 : 10_000 / due.length;
-    for (const [i, e] of due.entries()) e.pacedUntil = now + i * stepMs;
+    for (const [i, [topic, e]] of due.entries()) {
+      e.pacedUntil = now + i * stepMs;
+      this.#place(topic, e);
+    }
   }
 
   /** The next one to send, those under suspicion only when asked for; undefined: none now. */
   next(now: Monotonic, suspects: boolean): Outgoing | undefined {
-    for (const [topic, e] of this.#entries) {
-      if (!this.#ready(e, now) || e.strikes > 0 !== suspects) continue;
-      return {
-        topic,
-        payload: e.payload ?? '',
-        options: {
-          qos: e.options.qos,
-          retain: true,
-          ...(e.options.expirySeconds !== undefined && e.payload !== undefined && { expirySeconds: e.options.expirySeconds }),
-        },
-        version: e.version,
-        strikes: e.strikes,
-      };
-    }
-    return undefined;
+    const first = (suspects ? this.#suspectsDue : this.#due).first();
+    const e = first === undefined || first.at > now ? undefined : this.#entries.get(first.key);
+    if (first === undefined || e === undefined) return undefined;
+    return {
+      topic: first.key,
+      payload: e.payload ?? '',
+      options: {
+        qos: e.options.qos,
+        retain: true,
+        ...(e.options.expirySeconds !== undefined && e.payload !== undefined && { expirySeconds: e.options.expirySeconds }),
+      },
+      version: e.version,
+      strikes: e.strikes,
+    };
   }
 
-  /** When the next one is due that is not due now; Infinity: never. */
+  /** When the next one is due. What is due now waits for something else than time; Infinity: for time only. */
   nextAt(now: Monotonic): number {
     let at = Number.POSITIVE_INFINITY;
-    for (const e of this.#entries.values()) {
-      if (e.inFlight) continue;
-      const due = dueAt(e);
+    for (const { at: due } of [this.#due.first(), this.#suspectsDue.first()].filter((first) => first !== undefined))
       if (due > now && due < at) at = due;
-    }
     return at;
   }
 
   sent(topic: string): void {
     const e = this.#entries.get(topic);
-    if (e !== undefined) e.inFlight = true;
+    if (e === undefined) return;
+    e.inFlight = true;
+    this.#place(topic, e);
   }
 
   /** PUBACK came (or a QoS 0 message was written). */
@@ -152,9 +170,13 @@ export class RetainedTopics {
     const e = this.#entries.get(o.topic);
     if (e === undefined) return;
     e.inFlight = false;
-    if (e.version !== o.version) return;
+    if (e.version === o.version) this.#told(o.topic, e, now);
+    this.#place(o.topic, e);
+  }
+
+  #told(topic: string, e: Entry, now: Monotonic): void {
     if (e.payload === undefined) {
-      this.#entries.delete(o.topic);
+      this.#entries.delete(topic);
       return;
     }
     e.dirty = false;
@@ -173,6 +195,7 @@ export class RetainedTopics {
     e.dirty = true;
     if (o.strike) e.strikes++;
     if (o.refusedUntil !== undefined) e.refusedUntil = o.refusedUntil;
+    this.#place(topic, e);
   }
 
   /** Given up until `until`, or until the value changes. False when it has changed already. */
@@ -180,11 +203,17 @@ export class RetainedTopics {
     const e = this.#entries.get(topic);
     if (e === undefined || e.version !== version) return false;
     e.droppedUntil = until;
+    this.#place(topic, e);
     return true;
   }
 
-  #ready(e: Entry, now: Monotonic): boolean {
-    return !e.inFlight && dueAt(e) <= now;
+  /** After each change of an entry: where it waits. */
+  #place(topic: string, e: Entry): void {
+    const [line, other] = e.strikes > 0 ? [this.#suspectsDue, this.#due] : [this.#due, this.#suspectsDue];
+    const at = e.inFlight || !this.#entries.has(topic) ? Number.POSITIVE_INFINITY : dueAt(e);
+    other.delete(topic);
+    if (at === Number.POSITIVE_INFINITY) line.delete(topic);
+    else line.set(topic, at);
   }
 }
 

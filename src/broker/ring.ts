@@ -1,9 +1,12 @@
 /**
- * Messages that are not retained (events), kept while the broker is away: the newest N, and a count of what had to go. A message older than
+ * Messages that are not retained (events), kept while the broker is away: the newest N (and not too many bytes), and a count of what had to go. A message older than
  * its expiry is not worth sending any more. Owns the queue; sends nothing.
  */
 import type { Monotonic } from '../world/clock.ts';
 import type { TellOptions } from './retained.ts';
+
+/** Characters of all payloads together: events are short, and a flood of long ones must not fill the memory. */
+const mostChars = 512 * 1024;
 
 export interface RingMessage {
   readonly topic: string;
@@ -16,10 +19,12 @@ export interface RingMessage {
 export class MessageRing {
   #messages: RingMessage[] = [];
   #dropped = 0;
+  #chars = 0;
 
   constructor(private readonly capacity: number) {}
 
   push(topic: string, payload: string, options: TellOptions, now: Monotonic): void {
+    this.#chars += payload.length;
     this.#messages.push({ topic, payload, options, since: now, strikes: 0 });
     this.#bound();
   }
@@ -29,13 +34,16 @@ export class MessageRing {
     const fresh = this.#messages.filter((m) => m.options.expirySeconds === undefined || now - m.since < m.options.expirySeconds * 1000);
     this.#dropped += this.#messages.length - fresh.length;
     const i = fresh.findIndex((m) => m.strikes > 0 === suspects);
+    const before = this.#messages.length;
     this.#messages = i < 0 ? fresh : fresh.toSpliced(i, 1);
+    if (this.#messages.length < before) this.#count();
     return fresh[i];
   }
 
   /** Not sent after all: back to the front, in the order given. */
   putBack(messages: readonly RingMessage[]): void {
     this.#messages.unshift(...messages);
+    this.#count();
     this.#bound();
   }
 
@@ -49,9 +57,20 @@ export class MessageRing {
   }
 
   #bound(): void {
-    const excess = this.#messages.length - this.capacity;
-    if (excess <= 0) return;
+    let excess = Math.max(0, this.#messages.length - this.capacity);
+    let chars = this.#chars;
+    for (const [i, m] of this.#messages.entries()) {
+      if (i >= excess && chars <= mostChars) break;
+      chars -= m.payload.length;
+      excess = Math.max(excess, i + 1);
+    }
+    if (excess === 0) return;
     this.#messages.splice(0, excess);
+    this.#chars = chars;
     this.#dropped += excess;
+  }
+
+  #count(): void {
+    this.#chars = this.#messages.reduce((sum, m) => sum + m.payload.length, 0);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What may be on the wire now. At most 20 messages wait for their PUBACK; urgent ones (online, markers) go first, then retained topics, then
- * events; a message that may have ended a connection goes alone, so that a second end names it. Owns the messages in flight and the limits
+ * What may be on the wire now. At most 20 messages wait for their PUBACK; urgent ones (online, markers) go first, then replies, retained topics
+ * and events; a message that may have ended a connection goes alone, so that a second end names it. Owns the messages in flight and the limits
  * learned from the broker. Never decides what is told, and never waits: every answer and every due moment is a `kick`.
  */
 
@@ -8,6 +8,7 @@ import { maxMessageBytes, maxRetainedBytes } from '../api/topics.ts';
 import { type BrokerConnection, BrokerError, type PublishOptions } from '../world/broker.ts';
 import type { Clock } from '../world/clock.ts';
 import { after, type Monotonic } from '../world/clock.ts';
+import type { ReplyOptions } from './inbox.ts';
 import { codeMeaning, quietMs } from './reconnect.ts';
 import type { Outgoing, RetainedTopics } from './retained.ts';
 import type { MessageRing, RingMessage } from './ring.ts';
@@ -22,6 +23,11 @@ const droppedMs = 60 * 60_000;
 /** The pause between messages after the first "quota exceeded"; doubled with each further one. */
 const firstGapMs = 100;
 const longestGapMs = 60_000;
+/** Who replies waits for PUBACKs, so this many only wait when many ask at once. */
+const mostReplies = 256;
+
+/** The MQTT 5 codes for what is not even sent. */
+const tooLargeOrMany = { packet: 0x95, quota: 0x97 } as const;
 
 /** Something a person should know about one message. */
 export interface MessageReport {
@@ -41,6 +47,7 @@ export interface SenderDeps {
 
 type Item =
   | { readonly kind: 'urgent'; readonly topic: string; readonly bytes: number; readonly reject: (e: unknown) => void }
+  | { readonly kind: 'reply'; readonly topic: string; readonly bytes: number; readonly reply: Urgent }
   | { readonly kind: 'retained'; readonly topic: string; readonly bytes: number; readonly out: Outgoing }
   | { readonly kind: 'event'; readonly topic: string; readonly bytes: number; readonly message: RingMessage };
 
@@ -57,6 +64,7 @@ export class Sender {
   #open = false;
   #inFlight = new Set<Item>();
   #urgent: Urgent[] = [];
+  #replies: Urgent[] = [];
   /** Learned from "packet too large" for as long as the agent lives. */
   #capBytes = Number.POSITIVE_INFINITY;
   #gapMs = 0;
@@ -92,6 +100,26 @@ export class Sender {
     });
   }
 
+  /**
+   * An answer to a command: as fast as the broker takes messages. Resolves at PUBACK; rejects with BrokerError when the connection ends, the broker
+   * refuses it, or it is larger than `largestMessage` (0x95). Nothing of it outlives the connection.
+   */
+  reply(topic: string, payload: string, o: ReplyOptions): Promise<void> {
+    const refused = this.#refusedReply(topic, payload, o);
+    if (refused !== undefined) return Promise.reject(refused);
+    const { correlationData, expirySeconds, qos = 1 } = o;
+    const options: PublishOptions = { qos, retain: false, expirySeconds, ...(correlationData !== undefined && { correlationData }) };
+    return new Promise((resolve, reject) => {
+      this.#replies.push({ topic, payload, options, resolve, reject });
+      this.kick();
+    });
+  }
+
+  /** How large a payload that is not retained may be now, in bytes. */
+  largestMessage(topic: string): number {
+    return Math.max(0, this.#capOf(topic, maxMessageBytes));
+  }
+
   /** The connection is gone. What was in flight is to be told again; `blame`: one of it may be the cause; `code`: what the broker said. */
   detach(code: number | undefined, blame: boolean): void {
     this.#connection = undefined;
@@ -103,6 +131,7 @@ export class Sender {
     const back: RingMessage[] = [];
     for (const item of items) {
       if (item.kind === 'urgent') item.reject(new BrokerError('the connection is gone'));
+      else if (item.kind === 'reply') item.reply.reject(new BrokerError('the connection is gone'));
       else if (item.kind === 'event') {
         const strikes = item.message.strikes + (blame ? 1 : 0);
         if (strikes < 2) back.push({ ...item.message, strikes });
@@ -113,8 +142,9 @@ export class Sender {
       }
     }
     this.deps.ring.putBack(back);
-    for (const u of this.#urgent) u.reject(new BrokerError('the connection is gone'));
+    for (const u of [...this.#urgent, ...this.#replies]) u.reject(new BrokerError('the connection is gone'));
     this.#urgent = [];
+    this.#replies = [];
   }
 
   /** Sends what may be sent now and arranges for the next moment something may be. */
@@ -125,7 +155,7 @@ export class Sender {
     let now = clock.monotonic();
     while (this.#inFlight.size < limit && this.#startOne(this.#connection, now)) now = clock.monotonic();
     let at = this.#open ? retained.nextAt(now) : Number.POSITIVE_INFINITY;
-    if (this.#open && this.#notBefore > now) at = Math.min(at, this.#notBefore);
+    if ((this.#open || this.#replies.length > 0) && this.#notBefore > now) at = Math.min(at, this.#notBefore);
     this.deps.wakeAt(at);
   }
 
@@ -136,10 +166,17 @@ export class Sender {
       this.#publish(connection, item, u.payload, u.options, u.resolve);
       return true;
     }
-    if (!this.#open || now < this.#notBefore) return false;
+    if (now < this.#notBefore) return false;
     // a message under suspicion travels alone
     if ([...this.#inFlight].some((i) => (i.kind === 'retained' && i.out.strikes > 0) || (i.kind === 'event' && i.message.strikes > 0)))
       return false;
+    const reply = this.#replies.shift();
+    if (reply !== undefined) {
+      const item: Item = { kind: 'reply', topic: reply.topic, bytes: payloadBytes(reply.payload), reply };
+      this.#publish(connection, item, reply.payload, reply.options, reply.resolve);
+      return true;
+    }
+    if (!this.#open) return false;
     for (const suspects of this.#inFlight.size === 0 ? [false, true] : [false]) {
       const out = this.deps.retained.next(now, suspects);
       if (out !== undefined) return this.#startRetained(connection, out);
@@ -150,7 +187,7 @@ export class Sender {
   }
 
   #startRetained(connection: BrokerConnection, out: Outgoing): boolean {
-    const payload = this.#fitting(connection, out.topic, out.payload, maxRetainedBytes);
+    const payload = this.#fitting(out.topic, out.payload, maxRetainedBytes);
     if (payload === undefined) {
       this.#drop(out);
       return true;
@@ -162,7 +199,7 @@ export class Sender {
   }
 
   #startEvent(connection: BrokerConnection, message: RingMessage, now: Monotonic): boolean {
-    const payload = this.#fitting(connection, message.topic, message.payload, maxMessageBytes);
+    const payload = this.#fitting(message.topic, message.payload, maxMessageBytes);
     if (payload === undefined) return true;
     const { qos, expirySeconds } = message.options;
     const left = expirySeconds === undefined ? undefined : Math.max(1, Math.round(expirySeconds - (now - message.since) / 1000));
@@ -172,9 +209,8 @@ export class Sender {
   }
 
   /** The payload, cut where it must be; undefined (and told) when that does not help. */
-  #fitting(connection: BrokerConnection, topic: string, payload: string, contractBytes: number): string | undefined {
-    const broker = (connection.maximumPacketBytes ?? Number.POSITIVE_INFINITY) - payloadBytes(topic) - packetOverheadBytes;
-    const cap = Math.min(contractBytes, broker, this.#capBytes);
+  #fitting(topic: string, payload: string, contractBytes: number): string | undefined {
+    const cap = this.#capOf(topic, contractBytes);
     const fitting = trimPayload(payload, cap);
     if (fitting === undefined) {
       this.deps.report({
@@ -184,6 +220,19 @@ export class Sender {
       });
     }
     return fitting;
+  }
+
+  #capOf(topic: string, contractBytes: number): number {
+    const broker = (this.#connection?.maximumPacketBytes ?? Number.POSITIVE_INFINITY) - payloadBytes(topic) - packetOverheadBytes;
+    return Math.min(contractBytes, broker, this.#capBytes);
+  }
+
+  #refusedReply(topic: string, payload: string, { correlationData }: ReplyOptions): BrokerError | undefined {
+    if (this.#connection === undefined) return new BrokerError('not connected');
+    if (this.#replies.length >= mostReplies) return new BrokerError('too many replies wait', tooLargeOrMany.quota);
+    const bytes = payloadBytes(payload) + (correlationData?.length ?? 0);
+    const cap = this.largestMessage(topic);
+    return bytes > cap ? new BrokerError(`${bytes} bytes, and the broker takes ${cap}`, tooLargeOrMany.packet) : undefined;
   }
 
   #publish(connection: BrokerConnection, item: Item, payload: string, options: PublishOptions, done: () => void): void {
@@ -220,6 +269,10 @@ export class Sender {
     switch (item.kind) {
       case 'urgent':
         item.reject(new BrokerError('refused', code));
+        return;
+      case 'reply':
+        if (meaning === 'quota') this.#replies.unshift(item.reply);
+        else item.reply.reject(new BrokerError('refused', code));
         return;
       case 'event':
         if (again) this.deps.ring.putBack([item.message]);

@@ -7,8 +7,11 @@
  */
 import { type NodeTopics, nodeTopics } from '../api/topics.ts';
 import { isAbort } from '../async/abort.ts';
+import { BrokerError, type DropReason } from '../world/broker.ts';
 import { Connector, type ConnectorDeps } from './connector.ts';
+import type { Inbox, ReplyOptions } from './inbox.ts';
 import { Link } from './link.ts';
+import { Reads } from './reads.ts';
 import { RetainedTopics, type TellOptions } from './retained.ts';
 import { MessageRing } from './ring.ts';
 import { type MessageReport, Sender } from './sender.ts';
@@ -23,6 +26,8 @@ export interface BrokerSessionDeps extends Omit<ConnectorDeps, 'nodeName'> {
   readonly clockSynced: () => boolean;
   /** max(last + 1, CLOCK_MONOTONIC in µs). */
   readonly seq: () => number;
+  /** Who is told of what arrives on followed and fetched topics. */
+  readonly inbox?: Inbox;
   /** A message that was dropped, cut out or refused: for an event and the log. */
   readonly report: (r: MessageReport) => void;
   /** Events kept while the broker is away; default 200. */
@@ -35,9 +40,12 @@ export interface BrokerSessionDeps extends Omit<ConnectorDeps, 'nodeName'> {
   readonly onBootAdopted?: () => void;
 }
 
+const forgetMs = 30_000;
+const forgetLookMs = 100;
+
 /** Something that is not as it should be, for the node's conditions. */
 export interface SessionCondition {
-  readonly type: 'BrokerUnreachable' | 'BrokerRefusesWrites' | 'DuplicateNode';
+  readonly type: 'BrokerUnreachable' | 'BrokerRefusesWrites' | 'BrokerRefusesReads' | 'DuplicateNode';
   readonly reason: string;
   readonly message: string;
 }
@@ -52,8 +60,12 @@ export class BrokerSession {
   #link: Link | undefined;
   #connected = false;
   #lastSession = 0;
+  /** The node's topics are being cleared for good. */
+  #forgetting = false;
   #stop = new AbortController();
   #droppedTold = 0;
+  #reads = new Reads();
+  #inbound: Record<DropReason, number> = { size: 0, topic: 0, properties: 0 };
 
   constructor(private readonly deps: BrokerSessionDeps) {
     const { clock, identity, log, prefix, random, ringCapacity = 200 } = deps;
@@ -71,6 +83,7 @@ export class BrokerSession {
 
   /** The last value of a retained topic; undefined clears it. Told when PUBACK came, however long that takes. */
   tell(topic: string, payload: string | undefined, options: TellOptions): void {
+    if (this.#forgetting && payload !== undefined) return;
     if (this.#retained.set(topic, payload, options)) this.#sender.kick();
   }
 
@@ -97,11 +110,76 @@ export class BrokerSession {
     }
   }
 
+  /**
+   * The filters to be followed, the whole list, in order: subscribed on each connection, one SUBSCRIBE at a time, with a marker after each; what
+   * is new is subscribed, what is gone unsubscribed. What comes goes to the inbox. Nothing is followed while the name may be another machine's.
+   */
+  follow(filters: readonly string[]): void {
+    this.#reads.follow(filters);
+    this.#link?.followingChanged();
+  }
+
+  /**
+   * Asks for what is retained under these very topics. Resolves when all answers that will come have come, as messages of the inbox; rejects with
+   * BrokerError when the connection ends, or when there is none.
+   */
+  fetch(topics: readonly string[]): Promise<void> {
+    return this.#link?.fetch(topics) ?? Promise.reject(new BrokerError('not connected'));
+  }
+
+  /**
+   * QoS 1, not retained, ahead of statuses. Resolves at PUBACK; rejects with BrokerError when the connection ends or the broker refuses it
+   * (0x95: larger than `largestMessage()`). Never sent again on another connection.
+   */
+  reply(topic: string, payload: string, o: ReplyOptions): Promise<void> {
+    if (this.#state.mode !== 'normal') return Promise.reject(new BrokerError('the name may be the one of another machine'));
+    return this.#sender.reply(topic, payload, o);
+  }
+
+  /** The number of the current connection, as its `online` says it; undefined: not connected. */
+  session(): number | undefined {
+    return this.#connected ? this.#link?.session : undefined;
+  }
+
+  /** How large a payload on `topic` may be now, in bytes: the contract's limit, or what this broker takes. */
+  largestMessage(topic: string): number {
+    return this.#sender.largestMessage(topic);
+  }
+
+  /** `heartbeatSeconds` is another now: said at once, and the next beat comes by it. */
+  heartbeatChanged(): void {
+    this.#link?.beat();
+  }
+
   /** `offline`, DISCONNECT, and no further connection. Resolves within seconds whatever the broker does. */
   async stop(): Promise<void> {
     const link = this.#link;
     this.#stop.abort();
     await link?.leave();
+  }
+
+  /** The last value of a topic once more, unchanged as it is. */
+  again(topic: string): void {
+    this.#retained.touch(topic);
+    this.#sender.kick();
+  }
+
+  /**
+   * Clears all that stands under this node's name, its `online` last, and leaves the broker until the agent starts anew. Rejects when the broker
+   * does not take it in half a minute, or is not there: what stands then stays.
+   */
+  async forget(): Promise<void> {
+    const { clock } = this.deps;
+    this.#forgetting = true;
+    this.#retained.clear();
+    this.#sender.kick();
+    for (let waited = 0; this.#retained.dirtyCount > 0; waited += forgetLookMs) {
+      if (waited >= forgetMs) throw new BrokerError(`${this.#retained.dirtyCount} topics could not be cleared`);
+      await clock.sleep(forgetLookMs);
+    }
+    const link = this.#link;
+    this.#stop.abort();
+    await link?.leave({ cleared: true });
   }
 
   connected(): boolean {
@@ -120,6 +198,7 @@ export class BrokerSession {
     this.#retained.spread(true, this.deps.clock.monotonic());
     this.#state.ghostsDue = true;
     this.#sender.kick();
+    this.#link?.askReads();
     this.#link?.readGhosts();
   }
 
@@ -136,6 +215,12 @@ export class BrokerSession {
     } else if (refused !== undefined) {
       found.push({ type: 'BrokerRefusesWrites', reason: 'PublishRefused', message: `the broker refuses ${refused}` });
     }
+    if (this.#link?.markerLate()) {
+      const message = `${this.topics.marker} does not come back: may this user write and read below nodes/${this.deps.identity.nodeName}?`;
+      found.push({ type: 'BrokerRefusesWrites', reason: 'MarkerNotReadBack', message });
+    }
+    const unreadable = this.#reads.trouble();
+    if (unreadable !== undefined) found.push({ type: 'BrokerRefusesReads', reason: 'SubscriptionRefused', message: unreadable });
     if (mode === 'duplicate') {
       found.push({
         type: 'DuplicateNode',
@@ -164,12 +249,15 @@ export class BrokerSession {
     readonly dirtyTopics: number;
     readonly eventsWaiting: number;
     readonly eventsDropped: number;
+    /** Messages that arrived and were given to nobody, by why. */
+    readonly inboundDropped: Readonly<Record<DropReason, number>>;
   } {
     return {
       retainedTopics: this.#retained.size,
       dirtyTopics: this.#retained.dirtyCount,
       eventsWaiting: this.#ring.length,
       eventsDropped: this.#ring.dropped,
+      inboundDropped: { ...this.#inbound },
     };
   }
 
@@ -210,6 +298,8 @@ export class BrokerSession {
         state: this.#state,
         retained: this.#retained,
         sender: this.#sender,
+        reads: this.#reads,
+        onDropped: (reason) => this.#inbound[reason]++,
         stable: () => this.#connector.stable(),
         onHeartbeat: this.deps.onHeartbeat ?? (() => {}),
         onSettled: this.deps.onSettled ?? (() => {}),

@@ -7,9 +7,9 @@ import { type BrokerConnection, BrokerError, type BrokerMessage } from '../world
 import type { Clock } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import { OwnSubtree } from './ghosts.ts';
-import type { Marker } from './marker.ts';
 import type { RetainedTopics } from './retained.ts';
 import type { Sender } from './sender.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { SessionIdentity, SessionState } from './words.ts';
 
 export interface SubtreeReaderDeps {
@@ -20,21 +20,23 @@ export interface SubtreeReaderDeps {
   readonly state: SessionState;
   readonly retained: RetainedTopics;
   readonly sender: Sender;
-  readonly marker: Marker;
+  readonly snapshots: Snapshots;
+  /** Awaits a SUBACK; a refusal is told, and asked about again. */
+  readonly granted: (filter: string, subscription: Promise<void>) => Promise<boolean>;
 }
 
-const quietMs = 500;
-const quietTries = 20;
+/** A minute without the marker: nothing is cleared, and nothing else is kept waiting for it. */
+const markerTries = 6;
 
 export class SubtreeReader {
   #seen: OwnSubtree | undefined;
-  #retainedSeen = 0;
+  #reading = false;
   #stopped = false;
 
   constructor(private readonly deps: SubtreeReaderDeps) {}
 
   get reading(): boolean {
-    return this.#seen !== undefined;
+    return this.#reading;
   }
 
   /** The connection is gone: a reading on its way comes to nothing. */
@@ -44,26 +46,32 @@ export class SubtreeReader {
 
   /** A message that arrived, whatever it is. */
   see(m: BrokerMessage): void {
-    if (m.retain) this.#retainedSeen++;
     this.#seen?.see(m.topic, m.payload, m.retain);
   }
 
   /** Reads up to the marker and acts, unless a duplicate came to be suspected meanwhile. Rejects when the connection goes. */
   async read(connection: BrokerConnection): Promise<void> {
-    const { clock, identity, log, marker, retained, sender, state, topics } = this.deps;
+    this.#reading = true;
+    try {
+      await this.deps.snapshots.turn(() => this.#read(connection));
+    } finally {
+      this.#reading = false;
+    }
+  }
+
+  async #read(connection: BrokerConnection): Promise<void> {
+    const { clock, granted, identity, log, retained, sender, snapshots, state, topics } = this.deps;
     const root = topics.subtree.slice(0, -'/#'.length);
     const seen = new OwnSubtree(root, (t) => retained.payload(t), new Set([identity.machine, ...identity.formerMachines()]));
     this.#seen = seen;
     try {
-      if (!(await readable(connection.subscribe([topics.subtree], 1)))) {
-        // the ACL forbids it: ghosts stay until it allows, everything else goes on
-        log.warn({ filter: topics.subtree }, 'the own subtree cannot be read: retained topics of removed pods may remain');
-        return;
-      }
-      await marker.wait(Number.POSITIVE_INFINITY);
-      await this.#quiet();
+      // when the ACL forbids it, ghosts stay until it allows, and everything else goes on
+      if (!(await granted(topics.subtree, connection.subscribe([topics.subtree], 1)))) return;
+      const ended = await snapshots.marker.wait(markerTries);
+      if (!ended) log.warn({ topic: topics.marker }, 'the marker does not come back: retained topics of removed pods may remain');
+      else await snapshots.quiet();
       if (this.#stopped) return;
-      if (state.mode === 'normal' && clock.monotonic() >= state.suspectUntil) {
+      if (ended && state.mode === 'normal' && clock.monotonic() >= state.suspectUntil) {
         state.ghostsDue = false;
         const plan = seen.plan(retained.toldTopics());
         if (plan.clear.length > 0) log.info({ topics: plan.clear }, 'retained topics that nobody tells any more are cleared');
@@ -76,24 +84,15 @@ export class SubtreeReader {
       this.#seen = undefined;
     }
   }
-
-  /** aedes lets the marker pass its retained messages by: the snapshot has ended when none came for a moment. */
-  async #quiet(): Promise<void> {
-    for (let i = 0; i < quietTries; i++) {
-      const before = this.#retainedSeen;
-      await this.deps.clock.sleep(quietMs);
-      if (this.#retainedSeen === before) return;
-    }
-  }
 }
 
-/** False when the broker refuses the subscription; the connection going is thrown on. */
-export async function readable(subscription: Promise<void>): Promise<boolean> {
+/** The code with which the broker refuses the subscription; undefined: granted. The connection going is thrown on. */
+export async function refusedCode(subscription: Promise<void>): Promise<number | undefined> {
   try {
     await subscription;
-    return true;
+    return undefined;
   } catch (e) {
-    if (e instanceof BrokerError && e.code !== undefined) return false;
+    if (e instanceof BrokerError && e.code !== undefined) return e.code;
     throw e;
   }
 }

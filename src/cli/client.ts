@@ -1,6 +1,7 @@
-/** The local API as the commands ask it: one request at a time, and a clear word when nobody answers. */
-import { type IncomingMessage, request } from 'node:http';
-import type { Socket } from 'node:net';
+/**
+ * The agent as the commands ask it, whichever way leads there: its socket (here), or a broker (remoteClient.ts). Every question rejects with
+ * CommandError: what the agent refuses with its words, and a clear word when nobody answers.
+ */
 import { join } from 'node:path';
 import { configurationKeys } from '../api/configuration.ts';
 import { socketName } from '../api/configurationChecks.ts';
@@ -8,16 +9,41 @@ import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
 import type { EphemeralContainer } from '../api/v1.ts';
 import { upgradeHeaders } from '../cri/streaming.ts';
+import type { NodeObject } from '../node/info.ts';
 import type { NodeCondition } from '../operations/agentView.ts';
-import type { HoldAnswer } from '../operations/hold.ts';
+import type { Finding } from '../operations/doctorFinding.ts';
+import type { ExecAnswer, ExecRequest } from '../operations/execCaptured.ts';
 import type { ImportedImages, ListedImage, Pruned } from '../operations/images.ts';
+import type { NodeActRequest } from '../operations/nodeActs.ts';
 import type { ListedObject } from '../operations/objects.ts';
+import type { Done, PodActRequest } from '../operations/podActs.ts';
 import type { Summary } from '../operations/statsSummary.ts';
+import type { Target } from '../operations/target.ts';
 import type { NodeUsage, PodUsage } from '../operations/top.ts';
 import { envName, loadOptions } from '../options.ts';
-import { codeOf } from '../world/errno.ts';
 import { defaultConfigFile, readConfigFile } from './configFile.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
+import { answered, get, parts, post, type Session, whole } from './socket.ts';
+
+export interface ContainerName {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+}
+
+/** `v1 PodLogOptions`. */
+export interface LogQuery {
+  readonly follow?: true;
+  readonly previous?: true;
+  readonly timestamps?: true;
+  readonly tailLines?: number;
+  readonly sinceSeconds?: number;
+  readonly sinceTime?: string;
+  readonly limitBytes?: number;
+}
+
+/** What can be followed. */
+export type Followed = 'pods' | 'nodes' | 'events' | 'files' | 'images' | 'configmaps' | 'secrets';
 
 export interface AgentClient {
   pods(namespace?: string): Promise<readonly ToldPod[]>;
@@ -28,13 +54,24 @@ export interface AgentClient {
   events(filter: { readonly namespace?: string; readonly name?: string }): Promise<readonly V1Event[]>;
   conditions(): Promise<readonly NodeCondition[]>;
   configuration(): Promise<Readonly<Record<string, unknown>>>;
-  /** What comes under this path, as it comes. Rejects when the connection breaks before the end. */
-  stream(path: string): Promise<AsyncIterable<Uint8Array>>;
+  /** The node as it is now. */
+  node(): Promise<NodeObject>;
+  /** The log as it comes. The iteration rejects when the connection breaks before the end. */
+  logs(of: ContainerName, query: LogQuery): Promise<AsyncIterable<Uint8Array>>;
   /** A connection upgraded to a session, and what came with the answer. */
   session(path: string): Promise<Session>;
+  /** A command run to its end, what it said captured: the way where no session can be had. Absent: `session` is the way. */
+  captured?(command: Pick<ExecRequest, 'namespace' | 'pod' | 'container' | 'command'>): Promise<ExecAnswer>;
   /** One more container in a pod; as the agent has taken it. */
   debug(pod: { readonly namespace: string; readonly name: string }, container: EphemeralContainer): Promise<EphemeralContainer>;
-  hold(act: 'hold' | 'release', pod: { readonly namespace: string; readonly name: string }): Promise<HoldAnswer>;
+  /** Resolves when it is on the card; containers end and start after that. */
+  act(request: PodActRequest): Promise<Done>;
+  /** resync, identify, decommission. */
+  nodeAct(request: NodeActRequest): Promise<Done>;
+  /** The support bundle, redacted. */
+  bundle(): Promise<unknown>;
+  /** What the node's own doctor finds now. Absent: the machine is looked at by this process. */
+  doctor?(): Promise<readonly Finding[]>;
   /** What runs of pods, and what it uses; measured at the question. */
   topPods(): Promise<readonly PodUsage[]>;
   topNode(): Promise<NodeUsage>;
@@ -44,19 +81,19 @@ export interface AgentClient {
   pruneImages(dryRun: boolean): Promise<Pruned>;
   /** Resolves when it is here, however long that takes. */
   pullImage(image: string): Promise<{ readonly image: string; readonly id: string }>;
+  /** An image that is never removed by itself, or no longer such a one. */
+  pinImage(image: string, pinned: boolean): Promise<Done>;
   /** `path`: of a file on this machine, absolute. */
   importImages(path: string): Promise<ImportedImages>;
+  /** The text of a description, made by the node itself. Absent: it is made here, of what the node says. */
+  describe?(of: { readonly kind: 'Pod' | 'Node'; readonly namespace: string; readonly name: string }): Promise<string>;
+  /** The same of a reason, for people or as JSON. */
+  why?(of: Target, output: 'text' | 'json'): Promise<string>;
+  /** Listens to what changes; the function resolves at the next change. Absent: one has to look again and again. */
+  follow?(what: Followed): Promise<() => Promise<void>>;
+  /** Ends what it holds open. Absent: it holds nothing. */
+  close?(): Promise<void>;
 }
-
-export interface Session {
-  readonly socket: Socket;
-  readonly head: Uint8Array;
-}
-
-const answerMs = 10_000;
-/** An agent that has just been started says 503 for a moment. */
-const startMs = 5000;
-const retryMs = 100;
 
 export interface WhereOptions {
   readonly runDir?: string;
@@ -65,30 +102,51 @@ export interface WhereOptions {
 
 /** The socket of the agent that is meant: `--run-dir`, environment, configuration file, default; the first that says something. */
 export async function socketPath(o: WhereOptions, env: Readonly<Record<string, string | undefined>>): Promise<string> {
-  const named = o.runDir ?? env[envName('runDir')];
-  if (named !== undefined && named !== '') return join(named, socketName);
+  return join(String(await agentSetting('runDir', o, env)), socketName);
+}
+
+/** A setting as the agent of this machine has it: option, environment, configuration file, default; the first that says something. */
+export async function agentSetting(
+  key: 'runDir' | 'staticPodPath',
+  o: WhereOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<string> {
+  const named = (key === 'runDir' ? o.runDir : undefined) ?? env[envName(key)];
+  if (named !== undefined && named !== '') return named;
   const read = await readConfigFile(o.config ?? defaultConfigFile);
   if (!read.ok && o.config !== undefined) throw new CommandError(exitCodes.usage, `${o.config}: ${read.problem.got}`);
-  const inFile = read.ok && read.file !== undefined ? loadOptions({ flags: {}, env: {}, file: read.file }).fileSettings.runDir : undefined;
-  return join(String(inFile ?? configurationKeys.runDir?.default), socketName);
+  const inFile = read.ok && read.file !== undefined ? loadOptions({ flags: {}, env: {}, file: read.file }).fileSettings[key] : undefined;
+  return String(inFile ?? configurationKeys[key]?.default);
 }
+
+type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** With what is said of it; `true` is written 1, as in every question of ours that is no one of Kubernetes. */
+function queryText(query: Query): string {
+  const said = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined || value === false ? [] : [[name, value === true ? '1' : String(value)]],
+  );
+  return said.length === 0 ? '' : `?${new URLSearchParams(said)}`;
+}
+
+const pathOf = (...names: readonly string[]): string => `/${names.map(encodeURIComponent).join('/')}`;
 
 export function agentClient(socket: string): AgentClient {
   const items = async <T>(path: string): Promise<readonly T[]> => ((await get(socket, path)) as { readonly items: readonly T[] }).items;
-  const query = (filter: { readonly namespace?: string; readonly name?: string }): string => {
-    const text = new URLSearchParams(filter as Record<string, string>).toString();
-    return text === '' ? '' : `?${text}`;
-  };
   return {
-    pods: (namespace) => items(`/pods${query(namespace === undefined ? {} : { namespace })}`),
+    pods: (namespace) => items(`/pods${queryText({ namespace })}`),
     sync: () => items('/sync'),
     objects: () => items('/objects'),
     files: () => items('/files'),
-    events: (filter) => items(`/events${query(filter)}`),
+    events: ({ namespace, name }) => items(`/events${queryText({ namespace, name })}`),
     conditions: () => items('/conditions'),
     configuration: async () =>
       ((await get(socket, '/configz')) as { readonly podschedconfig: Readonly<Record<string, unknown>> }).podschedconfig,
-    stream: async (path) => parts(socket, await answered(socket, { path })),
+    node: async () => (await get(socket, '/node')) as NodeObject,
+    logs: async ({ namespace, pod, container }, query) => {
+      const path = `${pathOf('containerLogs', namespace, pod, container)}${queryText({ ...query })}`;
+      return parts(socket, await answered(socket, { path }));
+    },
     session: async (path) => {
       const answer = await answered(socket, { path, method: 'POST', headers: upgradeHeaders });
       if ('head' in answer) return answer;
@@ -96,109 +154,20 @@ export function agentClient(socket: string): AgentClient {
       throw new CommandError(exitCodes.failed, `the agent on ${socket} did not open a session`);
     },
     debug: async ({ namespace, name }, container) => {
-      const path = `/debug/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
-      const answer = await answered(socket, { path, method: 'POST', body: JSON.stringify(container) });
+      const answer = await answered(socket, { path: pathOf('debug', namespace, name), method: 'POST', body: JSON.stringify(container) });
       return JSON.parse(await whole(socket, answer)) as EphemeralContainer;
     },
-    hold: async (act, { namespace, name }) =>
-      (await post(socket, `/${act}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`)) as HoldAnswer,
+    act: async ({ act, namespace, pod, container, new: anew }) =>
+      (await post(socket, `${pathOf(act, namespace, pod)}${queryText({ container, new: anew })}`)) as Done,
+    nodeAct: async ({ act, ...query }) => (await post(socket, `/${act}${queryText(query)}`)) as Done,
+    bundle: async () => JSON.parse(await whole(socket, await answered(socket, { path: '/bundle', patient: true }))),
     topPods: () => items('/top/pods'),
     topNode: async () => (await get(socket, '/top/node')) as NodeUsage,
     stats: async () => (await get(socket, '/stats/summary?only_cpu_and_memory=true')) as Summary,
     images: () => items('/images'),
-    pruneImages: async (dryRun) => (await post(socket, `/images/prune${dryRun ? '?dryRun=1' : ''}`)) as Pruned,
-    pullImage: async (image) => (await post(socket, `/images/pull?${new URLSearchParams({ image })}`)) as { image: string; id: string },
-    importImages: async (path) => (await post(socket, `/images/import?${new URLSearchParams({ path })}`)) as ImportedImages,
+    pruneImages: async (dryRun) => (await post(socket, `/images/prune${queryText({ dryRun })}`)) as Pruned,
+    pullImage: async (image) => (await post(socket, `/images/pull${queryText({ image })}`)) as { image: string; id: string },
+    pinImage: async (image, pinned) => (await post(socket, `/images/${pinned ? 'pin' : 'unpin'}${queryText({ image })}`)) as Done,
+    importImages: async (path) => (await post(socket, `/images/import${queryText({ path })}`)) as ImportedImages,
   };
-}
-
-interface Asked {
-  readonly path: string;
-  readonly method?: 'GET' | 'POST';
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-  /** It may take as long as it takes: silence is no fault. */
-  readonly patient?: true;
-}
-
-const get = async (socket: string, path: string): Promise<unknown> => JSON.parse(await whole(socket, await answered(socket, { path })));
-
-/** Something that takes its time: a pull, an archive. */
-const post = async (socket: string, path: string): Promise<unknown> =>
-  JSON.parse(await whole(socket, await answered(socket, { path, method: 'POST', patient: true })));
-
-/** Paths whose refusals are about the thing itself, in words that need nothing before them. */
-const speaks = /^\/(containerLogs|exec|attach|debug|images|top|hold|release)(\/|$)/;
-
-/** The answer when it is one. An agent that starts is asked again. */
-async function answered(socket: string, asked: Asked & { readonly headers: object }): Promise<IncomingMessage | Session>;
-async function answered(socket: string, asked: Asked): Promise<IncomingMessage>;
-async function answered(socket: string, asked: Asked): Promise<IncomingMessage | Session> {
-  const { path } = asked;
-  for (let waited = 0; ; waited += retryMs) {
-    const response = await ask(socket, asked);
-    if ('head' in response) return response;
-    const status = response.statusCode ?? 0;
-    if (status === 200 || status === 201) return response;
-    const body = await whole(socket, response);
-    if (speaks.test(path) && ((status >= 400 && status < 500) || status === 502))
-      throw new CommandError(status === 404 ? exitCodes.notFound : exitCodes.failed, messageOf(body));
-    if (status !== 503) throw new CommandError(exitCodes.failed, `the agent answers ${status} to ${path}: ${messageOf(body)}`);
-    if (waited >= startMs) throw new CommandError(exitCodes.unreachable, `the agent on ${socket} is still starting`);
-    await new Promise((resolve) => setTimeout(resolve, retryMs));
-  }
-}
-
-function messageOf(body: string): string {
-  try {
-    return String((JSON.parse(body) as { readonly message?: unknown }).message ?? body);
-  } catch {
-    return body;
-  }
-}
-
-/** Resolves at the head of the answer. Silence before and within an answer ends it, but within a stream. */
-function ask(socketPath: string, { path, method = 'GET', headers, body, patient }: Asked): Promise<IncomingMessage | Session> {
-  return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path, method, headers: { host: 'podsched', ...headers }, agent: false }, (response) => {
-      if (response.headers['content-length'] === undefined) asked.setTimeout(0);
-      resolve(response);
-    });
-    asked.on('upgrade', (_, socket: Socket, head) => {
-      socket.setTimeout(0);
-      resolve({ socket, head });
-    });
-    if (patient !== true) asked.setTimeout(answerMs, () => asked.destroy(new Error(`no answer within ${answerMs / 1000} s`)));
-    asked.on('error', (e) => reject(unreachable(socketPath, e)));
-    asked.end(body);
-  });
-}
-
-async function whole(socket: string, response: IncomingMessage): Promise<string> {
-  const all: Uint8Array[] = [];
-  for await (const part of parts(socket, response)) all.push(part);
-  return Buffer.concat(all).toString();
-}
-
-async function* parts(socket: string, response: IncomingMessage): AsyncGenerator<Uint8Array, void> {
-  try {
-    for await (const part of response) yield part as Uint8Array;
-  } catch (e) {
-    throw unreachable(socket, e);
-  }
-}
-
-function unreachable(socket: string, cause: unknown): CommandError {
-  const code = codeOf(cause);
-  const why =
-    code === 'EACCES' || code === 'EPERM'
-      ? 'this user may not open it; be root or in the group podsched'
-      : code === 'ENOENT'
-        ? 'there is no such socket; is the agent running (systemctl status podsched), or is --run-dir another one?'
-        : code === 'ECONNREFUSED'
-          ? 'the agent is not running (systemctl status podsched)'
-          : code === 'ECONNRESET'
-            ? 'it ended the connection'
-            : code;
-  return new CommandError(exitCodes.unreachable, `cannot reach the agent on ${socket}: ${why}`, { cause });
 }

@@ -82,7 +82,8 @@ export async function debug(
       return exitCode(wanted, name, client, world);
     }
   }
-  for await (const chunk of await client.stream(containerPath('containerLogs', wanted, name))) await console.output.write(chunk);
+  const of = { namespace: wanted.namespace, pod: wanted.name, container: name };
+  for await (const chunk of await client.logs(of, {})) await console.output.write(chunk);
   return exitCode(wanted, name, client, world);
 }
 

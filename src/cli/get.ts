@@ -85,7 +85,12 @@ export async function get(what: string, names: readonly string[], o: GetOptions,
   }
   const wanted = slashed === undefined ? names : [slashed, ...names];
   const look = (): Promise<Found> => find(kind, wanted, o, client, print.nowMs());
-  if (o.watch) return watch(look, o, print);
+  if (o.watch) {
+    const changed = await client.follow?.(kind);
+    // a burst of changes is one look
+    const next = changed === undefined ? () => print.sleep(watchMs) : () => Promise.all([changed(), print.sleep(watchMs)]);
+    return watch(look, next, o, print);
+  }
   const found = await look();
   if (found.items.length === 0 && (wanted.length === 0 || kind === 'events') && (o.output === undefined || o.output === 'wide')) {
     print.err(
@@ -233,8 +238,13 @@ export function render({ head, items }: Found, output: Output | undefined, singl
   }
 }
 
-/** Prints the table once and then each row that has become another, until the process is ended. A pod that goes is told once. */
-async function watch(look: () => Promise<Found>, o: GetOptions, print: Printer): Promise<number> {
+/** Prints the table once and then, after each `next`, each row that has become another, until the process is ended. What goes is told once. */
+export async function watch(
+  look: () => Promise<Found>,
+  next: () => Promise<unknown>,
+  o: Pick<GetOptions, 'output'>,
+  print: Printer,
+): Promise<number> {
   const shown = new Map<string, string>();
   for (let first = true; ; first = false) {
     const { head, items } = await look();
@@ -248,7 +258,7 @@ async function watch(look: () => Promise<Found>, o: GetOptions, print: Printer):
       print.out(table && !first ? text.slice(text.indexOf('\n') + 1) : text);
     }
     for (const key of gone) print.err(`${harmless(key)} is gone\n`);
-    await print.sleep(watchMs);
+    await next();
   }
 }
 

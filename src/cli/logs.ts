@@ -2,9 +2,9 @@
 import { parseDuration } from '../api/quantity.ts';
 import { pickContainer } from '../operations/logTarget.ts';
 import { terminalFilter } from '../world/terminal.ts';
-import type { AgentClient } from './client.ts';
+import type { AgentClient, LogQuery } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
-import { askedPod, containerPath } from './pod.ts';
+import { askedPod } from './pod.ts';
 
 export interface LogOptions {
   readonly namespace: string;
@@ -32,33 +32,34 @@ export async function logs(what: string, o: LogOptions, client: AgentClient, out
   const { wanted, pod } = await askedPod(what, o.namespace, client);
   const picked = pickContainer(pod, o.container);
   if (!picked.ok) throw picked.code === 404 ? new CommandError(exitCodes.notFound, picked.message) : usage(picked.message);
-  const path = containerPath('containerLogs', wanted, picked.value);
+  const of = { namespace: wanted.namespace, pod: wanted.name, container: picked.value };
   const filter = output.isTerminal ? terminalFilter() : undefined;
-  for await (const chunk of await client.stream(`${path}${query}`)) {
+  for await (const chunk of await client.logs(of, query)) {
     await output.write(filter === undefined ? chunk : Buffer.from(filter(chunk)));
   }
   return exitCodes.done;
 }
 
-/** Of the local API. Rejects what it could not take, in the words of the options. */
-function logQuery(o: LogOptions): string {
-  const query = new URLSearchParams();
-  for (const name of ['follow', 'previous', 'timestamps'] as const) if (o[name]) query.set(name, 'true');
-  const number = (option: string, text: string, min: number): string => {
+/** Rejects what the agent could not take, in the words of the options. */
+function logQuery(o: LogOptions): LogQuery {
+  const number = (option: string, text: string, min: number): number => {
     if (!/^\d{1,15}$/.test(text) || Number(text) < min)
       throw usage(`--${option}: expected a whole number from ${min} on, got ${JSON.stringify(text)}`);
-    return text;
+    return Number(text);
   };
-  // -1 is kubectl's word for all
-  if (o.tail !== undefined && o.tail !== '-1') query.set('tailLines', number('tail', o.tail, 0));
-  if (o.limitBytes !== undefined) query.set('limitBytes', number('limit-bytes', o.limitBytes, 1));
   if (o.since !== undefined && o.sinceTime !== undefined) throw usage('--since and --since-time: only one of them');
-  if (o.since !== undefined) {
-    const ms = parseDuration(o.since);
-    if (ms === undefined || ms <= 0) throw usage(`--since: expected a duration such as 5s, 2m or 3h, got ${JSON.stringify(o.since)}`);
-    query.set('sinceSeconds', String(Math.ceil(ms / 1000)));
-  }
-  if (o.sinceTime !== undefined) query.set('sinceTime', o.sinceTime);
-  const text = query.toString();
-  return text === '' ? '' : `?${text}`;
+  const since = o.since === undefined ? undefined : parseDuration(o.since);
+  if (o.since !== undefined && (since === undefined || since <= 0))
+    throw usage(`--since: expected a duration such as 5s, 2m or 3h, got ${JSON.stringify(o.since)}`);
+  const { follow, previous, timestamps, sinceTime } = o;
+  return {
+    ...(follow && { follow }),
+    ...(previous && { previous }),
+    ...(timestamps && { timestamps }),
+    // -1 is kubectl's word for all
+    ...(o.tail !== undefined && o.tail !== '-1' && { tailLines: number('tail', o.tail, 0) }),
+    ...(o.limitBytes !== undefined && { limitBytes: number('limit-bytes', o.limitBytes, 1) }),
+    ...(since !== undefined && { sinceSeconds: Math.ceil(since / 1000) }),
+    ...(sinceTime !== undefined && { sinceTime }),
+  };
 }

@@ -11,10 +11,8 @@ import type { Found, GetOptions, Printer } from './get.ts';
 export const isNodeKind = (word: string): boolean => ['node', 'nodes', 'no'].includes(word.toLowerCase());
 
 /** An agent knows itself alone: another name is another machine's. */
-async function ask(names: readonly string[], client: Pick<AgentClient, 'stream'>): Promise<NodeObject> {
-  const all: Uint8Array[] = [];
-  for await (const part of await client.stream('/node')) all.push(part);
-  const node = JSON.parse(Buffer.concat(all).toString()) as NodeObject;
+async function ask(names: readonly string[], client: Pick<AgentClient, 'node'>): Promise<NodeObject> {
+  const node = await client.node();
   const other = names.find((name) => name !== node.metadata.name);
   if (other === undefined) return node;
   throw new CommandError(exitCodes.notFound, `node ${JSON.stringify(other)} is not this one, which is ${node.metadata.name}`);
@@ -24,7 +22,7 @@ async function ask(names: readonly string[], client: Pick<AgentClient, 'stream'>
 export async function findNodes(
   names: readonly string[],
   { output, watch }: Pick<GetOptions, 'output' | 'watch'>,
-  client: Pick<AgentClient, 'stream'>,
+  client: Pick<AgentClient, 'node'>,
 ): Promise<Found> {
   const node = await ask(names, client);
   const wide = output === 'wide';
@@ -48,7 +46,7 @@ export async function findNodes(
 }
 
 /** Without what moves all the time: else every look would be a change. */
-function resting(node: NodeObject): NodeObject {
+export function resting(node: NodeObject): NodeObject {
   const { metadata, status } = node;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => !moving.has(name));
   return {
@@ -65,9 +63,13 @@ const moving: ReadonlySet<string> = new Set(
 /** Without a name it is this node. */
 export async function showNode(
   name: string | undefined,
-  client: Pick<AgentClient, 'stream' | 'pods' | 'events'>,
+  client: Pick<AgentClient, 'node' | 'pods' | 'events' | 'describe'>,
   print: Printer,
 ): Promise<number> {
+  if (client.describe !== undefined) {
+    print.out(harmlessLines(await client.describe({ kind: 'Node', namespace: '', name: name ?? '' })));
+    return exitCodes.done;
+  }
   const node = await ask(name === undefined ? [] : [name], client);
   const [pods, events] = await Promise.all([client.pods(), client.events({ name: node.metadata.name })]);
   const ofNode = events.filter((e) => e.involvedObject.kind === 'Node');

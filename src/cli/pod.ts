@@ -22,5 +22,5 @@ export async function askedPod(
 }
 
 /** A path of the local API about one container. */
-export const containerPath = (answer: 'containerLogs' | 'exec' | 'attach', { namespace, name }: Target, container: string): string =>
+export const containerPath = (answer: 'exec' | 'attach', { namespace, name }: Target, container: string): string =>
   `/${answer}/${[namespace, name, container].map(encodeURIComponent).join('/')}`;

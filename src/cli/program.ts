@@ -4,17 +4,20 @@
  */
 import { Command, CommanderError, Option } from 'commander';
 import { harmless } from '../world/terminal.ts';
-import { agentClient, socketPath, type WhereOptions } from './client.ts';
+import { addActCommands } from './actCommands.ts';
+import { type AgentClient, agentClient, socketPath, type WhereOptions } from './client.ts';
 import { defaultConfigFile } from './configFile.ts';
 import { byteOutput, ownConsole } from './console.ts';
 import { type DebugOptions, debug } from './debug.ts';
 import type { DoctorOptions } from './doctor.ts';
 import { type ExecOptions, exec } from './exec.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
+import { addFleetCommands, withNodeOption } from './fleetCommands.ts';
 import { get, type Output, outputs, type Printer } from './get.ts';
-import { hold } from './hold.ts';
 import { importImages, pruneImages, pullImages } from './images.ts';
+import { addKeyCommands } from './keyCommands.ts';
 import { type ByteOutput, type LogOptions, logs } from './logs.ts';
+import type { RemoteOptions } from './remoteOptions.ts';
 import type { Console } from './session.ts';
 import { describe, showWhy } from './show.ts';
 import { type TopNodeOptions, type TopPodsOptions, topNode, topPods } from './top.ts';
@@ -51,9 +54,14 @@ const realWorld: ProgramWorld = {
 /** Runs one command to its end. Never rejects: what is wrong is a line on stderr and an exit code. */
 export async function runCommand(args: readonly string[], world: ProgramWorld = realWorld): Promise<number> {
   let code: number = exitCodes.done;
-  const program = commands(world, (c) => {
-    code = c;
-  });
+  const open: AgentClient[] = [];
+  const program = commands(
+    world,
+    (c) => {
+      code = c;
+    },
+    open,
+  );
   try {
     await program.parseAsync(args, { from: 'user' });
     return code;
@@ -66,14 +74,22 @@ export async function runCommand(args: readonly string[], world: ProgramWorld = 
     }
     world.print.err(`podsched: ${harmless(e instanceof Error ? e.message : String(e))}\n`);
     return exitCodes.failed;
+  } finally {
+    for (const client of open) await client.close?.();
   }
 }
 
-interface NamespaceOptions extends WhereOptions {
+interface ClientOptions extends WhereOptions, RemoteOptions {
+  readonly node?: string;
+  readonly sign?: string;
+}
+
+interface NamespaceOptions extends ClientOptions {
   readonly namespace: string;
 }
 
-function commands(world: ProgramWorld, done: (code: number) => void): Command {
+/** `open`: gets each client that is made, for whoever ends it. */
+function commands(world: ProgramWorld, done: (code: number) => void, open: AgentClient[]): Command {
   const { print } = world;
   const program = new Command('podsched')
     .description('Runs Kubernetes static pods from a folder of manifests on containerd, and tells their status over MQTT.')
@@ -92,11 +108,22 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     '\nExit codes: 0 done, 1 failed, 2 usage or configuration, 3 not found, 4 agent unreachable.\nThe commands talk to the agent on its socket; validate needs no agent.',
   );
 
-  const client = async (o: WhereOptions) => agentClient(await socketPath(o, world.env));
+  const client = async (o: ClientOptions): Promise<AgentClient> => {
+    if (o.node === undefined && o.server !== undefined)
+      throw new CommandError(exitCodes.usage, '--server: of which node? --node NAME says it');
+    const made =
+      o.node === undefined
+        ? agentClient(await socketPath(o, world.env))
+        : await (await import('./remoteOpen.ts')).openNode(o.node, o, world.env);
+    open.push(made);
+    return made;
+  };
   const asking = (command: Command): Command =>
-    command
-      .option('--run-dir <dir>', 'run folder of the agent, in which its socket is')
-      .option('--config <file>', 'configuration file that names the run folder');
+    withNodeOption(
+      command
+        .option('--run-dir <dir>', 'run folder of the agent, in which its socket is')
+        .option('--config <file>', 'configuration file that names the run folder'),
+    ).option('--sign <file>', 'with --node: private key that signs the command');
   const named = (command: Command): Command => asking(command).option('-n, --namespace <namespace>', 'namespace', 'default');
 
   const run = program
@@ -129,7 +156,15 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
         kind: string,
         names: readonly string[],
         o: NamespaceOptions & { readonly allNamespaces?: true; readonly output?: Output; readonly watch?: true },
-      ) => done(await get(kind, names, { ...o, allNamespaces: o.allNamespaces === true, watch: o.watch === true }, await client(o), print)),
+      ) => {
+        if (o.server !== undefined && o.node === undefined) {
+          const [{ getFleet }, { withRemote }] = await Promise.all([import('./fleet.ts'), import('./remoteOpen.ts')]);
+          return withRemote(o, world.env, async (remote) =>
+            done(await getFleet(kind, names, { ...o, watch: o.watch === true }, remote, print)),
+          );
+        }
+        done(await get(kind, names, { ...o, allNamespaces: o.allNamespaces === true, watch: o.watch === true }, await client(o), print));
+      },
     );
 
   named(
@@ -163,7 +198,7 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .option('--timestamps', 'each line begins with its time')
     .option('--limit-bytes <bytes>', 'no more than so many bytes')
     .addHelpText('after', '\nExamples:\n  podsched logs web --tail 20 -f\n  podsched logs web -p         why it crashed')
-    .action(async (pod: string, o: LogOptions & WhereOptions) => done(await logs(pod, o, await client(o), world.bytes)));
+    .action(async (pod: string, o: LogOptions & ClientOptions) => done(await logs(pod, o, await client(o), world.bytes)));
 
   const session = () => ({ print, console: world.console() });
   const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
@@ -181,7 +216,7 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
       'after',
       '\nExamples:\n  podsched exec web -- ls /data\n  podsched exec -it web -c app -- sh\n\nThe exit code is that of the command.',
     )
-    .action(async (pod: string, command: readonly string[], o: ExecOptions & WhereOptions) =>
+    .action(async (pod: string, command: readonly string[], o: ExecOptions & ClientOptions) =>
       done(await exec(pod, command, o, await client(o), session())),
     );
 
@@ -202,7 +237,7 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
       'after',
       '\nExample:\n  podsched debug -it web --image busybox:1 --target app -- sh\n\nThe container stays in the pod until the pod ends.',
     )
-    .action(async (pod: string, command: readonly string[], o: DebugOptions & WhereOptions) =>
+    .action(async (pod: string, command: readonly string[], o: DebugOptions & ClientOptions) =>
       done(await debug(pod, command, o, await client(o), session())),
     );
 
@@ -220,12 +255,12 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
       'after',
       '\nThe processor is measured over the time since the last question, or over one second. MEMORY is what the kernel cannot take back at once.\nMEAN is what a probe takes, PER MINUTE what all its answers together take of a minute; waiting for a turn is not counted.',
     )
-    .action(async (names: readonly string[], o: TopPodsOptions & WhereOptions) => done(await topPods(names, o, await client(o), print)));
+    .action(async (names: readonly string[], o: TopPodsOptions & ClientOptions) => done(await topPods(names, o, await client(o), print)));
   asking(top.command('node').alias('nodes').alias('no').description('processor and memory of this node').argument('[name]', 'of this node'))
     .addOption(new Option('-o, --output <format>', 'how to print it; wide: with temperature, disk and swap').choices(outputs))
     .option('-w, --watch', 'again every 2 s')
     .addHelpText('after', '\nCPU% and MEMORY% are of what pods may use (allocatable).')
-    .action(async (name: string | undefined, o: TopNodeOptions & WhereOptions) => done(await topNode(name, o, await client(o), print)));
+    .action(async (name: string | undefined, o: TopNodeOptions & ClientOptions) => done(await topNode(name, o, await client(o), print)));
 
   const images = program.command('images').description("the node's images: list, pull, import or remove them");
   asking(images.command('list').alias('ls').description('list the images of this node').argument('[name...]', 'only these'))
@@ -263,21 +298,9 @@ function commands(world: ProgramWorld, done: (code: number) => void): Command {
     .addHelpText('after', '\n--fix changes one line of the file, keeps a copy beside it, and prints what to add where it cannot.')
     .action(async (o: DoctorOptions) => done(await (await import('./doctor.ts')).doctor(o, print)));
 
-  for (const act of ['hold', 'release'] as const) {
-    named(
-      program
-        .command(act)
-        .description(act === 'hold' ? 'let edits of a pod wait: what runs of it goes on' : 'let edits of a pod go on')
-        .argument('<pod>', 'NAME, or pod/NAME'),
-    )
-      .addHelpText(
-        'after',
-        act === 'hold'
-          ? '\nA hold outlives reboots; podsched release ends it. Labels and the like are still taken over.\nThe annotation podsched.dev/hold: "true" in the manifest does the same.'
-          : '\nA revision that was rolled back is tried once more.',
-      )
-      .action(async (pod: string, o: NamespaceOptions) => done(await hold(act, pod, o, await client(o), print)));
-  }
+  addActCommands(program, images, { print, client, asking, named, done });
+  addFleetCommands(program, world, done);
+  addKeyCommands(program, world, done);
 
   program
     .command('validate')

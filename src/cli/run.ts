@@ -49,7 +49,7 @@ export async function run(args: readonly string[], deps: RunDeps): Promise<numbe
   }
 
   const { startAgent } = await deps.loadAgent();
-  const starting = startAgent({ config, log, version, conditions: choice.conditions, outgrown: () => signals.end('its size') });
+  const starting = startAgent({ config, log, version, conditions: choice.conditions, outgrown: () => signals.end('its size'), setLevel });
   let agent: RunningAgent | undefined;
   try {
     agent = await Promise.race([starting, signals.stopped.then(() => within(stopMs / 2, starting))]);

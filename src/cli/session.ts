@@ -5,9 +5,9 @@
 import type { StreamOptions } from '../container/runtime.ts';
 import { RuntimeError } from '../container/runtime.ts';
 import { openSession } from '../cri/streaming.ts';
-import type { Session } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { ByteOutput } from './logs.ts';
+import type { Session } from './socket.ts';
 
 /** The near end of a session. */
 export interface Console {

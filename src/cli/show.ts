@@ -32,6 +32,10 @@ export async function describe(
   if (name === undefined && isKind(kind)) throw new CommandError(exitCodes.usage, `which one? podsched describe ${kind} NAME`);
   const wanted = parseTarget(what, namespace);
   if (wanted?.kind !== 'Pod') throw new CommandError(exitCodes.usage, `${what}: pods can be described; why answers for other objects too`);
+  if (client.describe !== undefined) {
+    print.out(harmlessLines(await client.describe({ ...wanted, kind: 'Pod' })));
+    return exitCodes.done;
+  }
   const [pods, sync, events] = await Promise.all([client.pods(), client.sync(), client.events({ namespace, name: wanted.name })]);
   const pod = findPod(pods, wanted);
   const told = sync.find((s) => isTarget(wanted, s.object));
@@ -48,6 +52,12 @@ export async function showWhy(
   print: Printer,
 ): Promise<number> {
   const wanted = target(what, o.namespace);
+  if (client.why !== undefined) {
+    const said = await client.why(wanted, o.output === undefined ? 'text' : 'json');
+    if (o.output === undefined) print.out(harmlessLines(said));
+    else print.out(o.output === 'yaml' ? toYaml(JSON.parse(said)) : `${JSON.stringify(JSON.parse(said), null, 2)}\n`);
+    return exitCodes.done;
+  }
   const [pods, sync, files, conditions] = await Promise.all([client.pods(), client.sync(), client.files(), client.conditions()]);
   const answer = why(wanted, { pods, sync, files, conditions });
   if (answer === undefined) {

@@ -34,7 +34,7 @@ export async function validate(
 }
 
 /** A folder stands for what the agent would read in it. */
-async function readPath(path: string): Promise<readonly FileToValidate[]> {
+export async function readPath(path: string): Promise<readonly FileToValidate[]> {
   const unreadable = (message: string): FileToValidate => ({ path, content: { ok: false, reason: 'SourceUnreadable', message } });
   try {
     // a FIFO would block the open without this

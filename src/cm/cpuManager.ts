@@ -55,7 +55,7 @@ export class CpuManager {
   #ground: CpuGround | undefined;
   #entries: Entries = new Map();
   /** What containers were given last; of others the runtime says it. */
-  #given = new Map<ContainerId, { readonly uid: PodUid; readonly container: string; readonly cpus: string | undefined }>();
+  #given = new Map<ContainerId, Given>();
   /** An earlier agent kept a checkpoint, and the policy is `none` now: all are moved back. */
   #widens = false;
   #moving: Promise<void> | undefined;
@@ -136,9 +136,17 @@ export class CpuManager {
     if (this.#ground === undefined) return;
     // its predecessor has ended
     for (const [before, of] of this.#given) if (of.uid === uid && of.container === container) this.#given.delete(before);
-    this.#given.set(id, { uid, container, cpus });
+    this.#given.set(id, { uid, container, cpus, started: false, early: false });
     // the rest changed while it was being made
     if (this.#wanted(uid, container) !== cpus) this.#move();
+  }
+
+  /** It was started. A move while it was starting may have come too late for its process, and is made once more. */
+  started(id: ContainerId): void {
+    const given = this.#given.get(id);
+    if (given === undefined) return;
+    this.#given.set(id, { ...given, started: true, early: false, cpus: given.early ? undefined : given.cpus });
+    if (given.early) this.#move();
   }
 
   /** Nothing of the instance runs any more, and nothing of it starts again. */
@@ -308,10 +316,15 @@ export class CpuManager {
 
   async #moveOne({ uid, container, id }: Movable, cpus: string): Promise<boolean> {
     const { deps } = this;
+    const early = this.#given.get(id)?.started === false;
     try {
       await deps.runtime.updateContainerResources(id, { cpusetCpus: cpus });
-      this.#given.set(id, { uid, container, cpus });
+      const started = this.#given.get(id)?.started ?? true;
       this.#troubles.delete(id);
+      // started meanwhile: which of the two the runtime did first, nobody can say
+      const again = early && started;
+      this.#given.set(id, { uid, container, cpus: again ? undefined : cpus, started, early: early && !started });
+      if (again) this.#moveAgain = true;
       return true;
     } catch (e) {
       if (isNotFound(e)) {
@@ -339,6 +352,16 @@ export class CpuManager {
     }
     return [...found.values()];
   }
+}
+
+interface Given {
+  readonly uid: PodUid;
+  readonly container: string;
+  /** undefined: nobody knows. */
+  readonly cpus: string | undefined;
+  readonly started: boolean;
+  /** It was moved before it was started. */
+  readonly early: boolean;
 }
 
 interface Movable {

@@ -75,7 +75,7 @@ export class Accepted {
       const before = this.entries.get(w.key);
       if (isSame(before, w)) {
         // the same objects by content: those of the files are kept, so that none is in memory twice
-        if (before !== undefined) this.entries.set(w.key, { ...before, candidates: w.candidates });
+        if (before?.candidates.some((c, i) => c !== w.candidates[i])) this.entries.set(w.key, { ...before, candidates: w.candidates });
         this.blocked.delete(w.key);
         return;
       }

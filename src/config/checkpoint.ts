@@ -124,7 +124,17 @@ function readEntry(value: unknown, storeKey: string): Entry {
     if (!isObject(c) || typeof c.source !== 'string' || typeof c.revision !== 'string' || !isObject(c.object))
       throw wrong('a candidate is damaged');
     const firstSeen = typeof c.firstSeen === 'string' ? c.firstSeen : '';
-    return { source: c.source as Source, revision: c.revision, firstSeen, object: c.object as unknown as Candidate['object'] };
+    const { generation, hash, signed } = c;
+    return {
+      source: c.source as Source,
+      revision: c.revision,
+      firstSeen,
+      object: c.object as unknown as Candidate['object'],
+      ...(typeof generation === 'number' && { generation }),
+      ...(typeof hash === 'string' && { hash }),
+      ...(typeof signed === 'string' && { signed }),
+      ...(c.substituted === true && { substituted: true as const }),
+    };
   };
   const candidates = list.map(readCandidate);
   const winner = candidates.find((c) => c.source === value.winner);

@@ -9,9 +9,23 @@ import { revision } from '../api/hash.ts';
 import { type NodeValues, substituteNode } from '../api/nodeValues.ts';
 import { type ApiObject, type KeyText, keyOf, keyText, type Problem } from '../api/objects.ts';
 import { inFileOrder } from '../api/problems.ts';
+import { rolloutAnnotation } from '../api/rollout.ts';
+import { shown } from '../api/scalars.ts';
 import { isUnknown } from '../api/unknown.ts';
 import type { FileText } from '../world/folder.ts';
+import { denialOf } from './allowed.ts';
+import {
+  audienceAnnotation,
+  type Delivery,
+  deliveryPath,
+  generationAnnotation,
+  isAudience,
+  stateAnnotation,
+  takeDelivery,
+} from './delivery.ts';
 import { maxFileBytes } from './folderReader.ts';
+import { fileSource } from './merge.ts';
+import type { PolicyPort } from './remoteWords.ts';
 import { parseDocuments, type YamlDocument } from './yaml.ts';
 import type { Place } from './yamlTree.ts';
 
@@ -22,16 +36,36 @@ export interface DecodedObject {
   readonly warnings: readonly Problem[];
   /** The document it stands in, from 0. */
   readonly index: number;
+  /** Of a signed file: the id of the key, and the generation it was judged with. */
+  readonly signed?: string;
+  readonly generation?: number;
+  /** Values of the node stand in it. */
+  readonly substituted?: true;
   /** Of a ConfigMap or Secret: where that stands which an immutable one may not change. */
   readonly places?: ReadonlyMap<string, Place>;
 }
 
-export interface FileOptions extends DecodeOptions {
+/** What is needed to make an object of a document. */
+export interface DocumentOptions extends DecodeOptions {
   /** What `${NODE.…}` stands for. Absent: nobody knows the node, so of a value that names it only the form is judged. */
   readonly node?: NodeValues;
 }
 
-export type RefusedReason = 'Invalid' | 'SourceUnreadable' | 'InsecurePermissions';
+export interface FileOptions extends DocumentOptions {
+  /** Groups of the node, by which an object knows whether it is meant. Absent: nobody knows, and any is. */
+  readonly groups?: readonly string[];
+  /** Rises with each change of policy or keys. */
+  readonly judged?: number;
+  /** Absent: everything is allowed, and nothing is signed. */
+  readonly policy?: PolicyPort;
+}
+
+export interface RefusedObject {
+  readonly key: KeyText;
+  readonly problems: readonly Problem[];
+  /** Absent: that of the file. */
+  readonly reason?: string;
+}
 
 export interface DecodedFile {
   readonly name: string;
@@ -40,17 +74,17 @@ export interface DecodedFile {
   /** Of the file itself (permissions); those of objects are with the objects. */
   readonly warnings: readonly Problem[];
   /** Keys that could be read from what is refused, with what is wrong there. */
-  readonly refused: readonly { readonly key: KeyText; readonly problems: readonly Problem[] }[];
+  readonly refused: readonly RefusedObject[];
   readonly refusedKeys: readonly KeyText[];
   /** Everything in the file was read and understood: what it does not name, it does not want. */
   readonly whole: boolean;
   /** Why something of it is refused, if something is. */
-  readonly reason: RefusedReason;
+  readonly reason: string;
 }
 
 /** Decodes a file. Never throws. `strict` refuses unknown fields, and files that others may write. */
 export function decodeFile(file: FileText, o: FileOptions): DecodedFile {
-  const refuse = (reason: RefusedReason, expected: string, got: string): DecodedFile => ({
+  const refuse = (reason: string, expected: string, got: string): DecodedFile => ({
     name: file.name,
     objects: [],
     problems: [{ path: '', expected, got, file: file.name }],
@@ -68,10 +102,12 @@ export function decodeFile(file: FileText, o: FileOptions): DecodedFile {
   }
   const { bytes } = file.content;
   if (bytes.length > maxFileBytes) return refuse('Invalid', `at most ${maxFileBytes} bytes`, `${bytes.length} bytes`);
-  const text = toText(bytes);
+  const opened = o.policy?.openFile?.(bytes, { source: fileSource(file.name), signature: file.signature }) ?? { ok: true, bytes };
+  if (!opened.ok) return refuse(opened.reason, 'nothing', opened.message);
+  const text = toText(opened.bytes);
   if (typeof text !== 'string') return located(refuse('Invalid', 'UTF-8', text.got), { line: text.line });
   const parsed = parseDocuments(text);
-  const work = new FileWork(file.name, o);
+  const work = new FileWork(file.name, o, opened.signed);
   work.problem(...parsed.problems);
   for (const document of parsed.broken) work.readRefused(document);
   for (const document of parsed.documents) if (document.value !== null) work.readDocument(document);
@@ -83,12 +119,25 @@ export function decodeFile(file: FileText, o: FileOptions): DecodedFile {
   return work.result(warnings);
 }
 
+/** One document as one object, of a topic: no file stands in its problems. Policy is not asked. */
+export function decodeDocument(
+  document: YamlDocument,
+  o: DocumentOptions,
+): { readonly object?: DecodedObject; readonly problems: readonly Problem[] } {
+  const work = new FileWork(undefined, o, undefined);
+  work.readDocument(document);
+  const { objects, problems } = work.result([]);
+  const [object] = objects;
+  return { problems, ...(object !== undefined && { object }) };
+}
+
 const located = (file: DecodedFile, place: { readonly line: number }): DecodedFile => ({
   ...file,
   problems: file.problems.map((p) => ({ ...p, ...place, column: 1 })),
 });
 
-function toText(bytes: Uint8Array): string | { readonly got: string; readonly line: number } {
+/** The text of UTF-8 bytes, or what they are instead and in which line. */
+export function toText(bytes: Uint8Array): string | { readonly got: string; readonly line: number } {
   if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) return { got: 'UTF-16', line: 1 };
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -118,7 +167,7 @@ function* lines(bytes: Uint8Array): Generator<Uint8Array> {
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const isList = (value: unknown): value is Readonly<Record<string, unknown>> => isObject(value) && value.kind === 'List';
+export const isList = (value: unknown): value is Readonly<Record<string, unknown>> => isObject(value) && value.kind === 'List';
 const listItems = (list: Readonly<Record<string, unknown>>): readonly unknown[] => (Array.isArray(list.items) ? list.items : []);
 
 const inKey: ReadonlySet<string> = new Set(['kind', 'metadata.name', 'metadata.namespace']);
@@ -127,15 +176,21 @@ class FileWork {
   hasSomething = false;
   #objects: DecodedObject[] = [];
   #problems: Problem[] = [];
-  #refused: { key: KeyText; problems: Problem[] }[] = [];
+  #refused: RefusedObject[] = [];
 
   constructor(
-    private readonly name: string,
+    /** undefined: it is the payload of a topic, of which its own reader has taken the delivery and asks the policy. */
+    private readonly name: string | undefined,
     private readonly options: FileOptions,
+    private readonly signed: string | undefined,
   ) {}
 
   problem(...problems: readonly Problem[]): void {
-    for (const p of problems) this.#problems.push({ ...p, file: this.name });
+    for (const p of problems) this.#problems.push(this.#inFile(p));
+  }
+
+  #inFile(p: Problem): Problem {
+    return this.name === undefined ? p : { ...p, file: this.name };
   }
 
   readDocument(document: YamlDocument): void {
@@ -160,35 +215,78 @@ class FileWork {
 
   #readObject(raw: unknown, document: YamlDocument, prefix: string): void {
     const { node } = this.options;
-    const { value, places, ...said } = substituteNode(raw, node);
+    const taken = takeDelivery(raw);
+    const { value, places, ...said } = substituteNode(taken.value, node);
     const decoded = decodeObject(value, this.options);
     const place = (p: Problem): Problem => {
       const path = prefix === '' || p.path === '' ? prefix + p.path : `${prefix}.${p.path}`;
-      return { ...p, path, file: this.name, ...document.at(path) };
+      return this.#inFile({ ...p, path, ...document.at(path) });
     };
     const unknown = new Set(said.problems.map((p) => p.path));
     // what is wrong with a value that is not known, or not known yet, is nothing to tell
     const judged = decoded.problems.filter((p) => !unknown.has(p.path) && (node !== undefined || !places.has(p.path)));
-    const warnings = [...decoded.warnings, ...said.doubts].map(place);
-    const mistakes = [...said.problems, ...judged].map((p) => place(p.path === 'kind' ? namedByDocument(p, document.index) : p));
+    const idle = this.name === undefined ? [] : idleInFiles(taken.delivery, this.signed !== undefined);
+    const warnings = [...decoded.warnings, ...idle, ...said.doubts].map(place);
+    const mistakes = [...taken.problems, ...ofTopics(taken.delivery), ...said.problems, ...judged].map((p) =>
+      place(p.path === 'kind' ? namedByDocument(p, document.index) : p),
+    );
     // in what is refused anyway, a misspelt field is a mistake too, and often the cause of the others
     const problems = mistakes.length === 0 ? [] : inFileOrder([...mistakes, ...warnings.filter(isUnknown)]);
     if (decoded.object !== undefined && problems.length === 0) {
       const { object } = decoded;
-      const places = lastingPlaces(object, (path) => document.at(prefix === '' ? path : `${prefix}.${path}`));
-      const accepted = { key: keyText(keyOf(object)), object, revision: revision(object), warnings, index: document.index };
-      this.#objects.push({ ...accepted, ...(places !== undefined && { places }) });
+      const denied = this.name === undefined ? undefined : this.#denied(object, taken.delivery, this.name);
+      if (denied !== undefined) {
+        const problems = denied.problems.map(place);
+        this.problem(...problems);
+        this.#refuse(raw, problems, denied.reason);
+        return;
+      }
+      const lasting = lastingPlaces(object, (path) => document.at(prefix === '' ? path : `${prefix}.${path}`));
+      const words = this.#words(taken.delivery.generation);
+      const accepted = { key: keyText(keyOf(object)), object, revision: revision(object), warnings, index: document.index, ...words };
+      const substituted = this.name === undefined && places.size > 0 && { substituted: true as const };
+      this.#objects.push({ ...accepted, ...substituted, ...(lasting !== undefined && { places: lasting }) });
       return;
     }
     this.problem(...problems);
     this.#refuse(raw, problems);
   }
 
-  #refuse(raw: unknown, problems: readonly Problem[]): void {
+  /** What policy and keys say against an object of a file. */
+  #denied(
+    object: ApiObject,
+    delivery: Delivery,
+    name: string,
+  ): { readonly reason: string; readonly problems: readonly Problem[] } | undefined {
+    const { groups, node, policy } = this.options;
+    const { audience, generation } = delivery;
+    if (audience !== undefined && groups !== undefined && node !== undefined && !isAudience(audience, node.name, groups)) {
+      return { reason: 'WrongAudience', problems: [audienceProblem(audience)] };
+    }
+    if (policy === undefined) return undefined;
+    const arrived = { object, source: fileSource(name), ...this.#words(generation), ...(audience !== undefined && { audience }) };
+    return denialOf(arrived, policy);
+  }
+
+  /** Only of what is signed: by that it is judged again when policy or keys change. */
+  #words(generation: number | undefined): { readonly signed?: string; readonly generation?: number } {
+    return this.signed === undefined ? {} : { signed: this.signed, ...(generation !== undefined && { generation }) };
+  }
+
+  #refuse(raw: unknown, problems: readonly Problem[], reason?: string): void {
     const { value, problems: unknown } = substituteNode(raw, this.options.node);
     // whose name it does not know, nobody can say what it is
     const key = unknown.some((p) => inKey.has(p.path)) ? undefined : readKey(value);
-    if (key !== undefined) this.#refused.push({ key: keyText(key), problems: problems.map((p) => ({ ...p, file: this.name })) });
+    const told = problems.map((p) => this.#inFile(p));
+    if (key !== undefined) this.#refused.push({ key: keyText(key), problems: told, ...(reason !== undefined && { reason }) });
+  }
+
+  /** Where all that is refused has one reason of its own, that is the file's. */
+  #fileReason(): string {
+    const reasons = new Set(this.#refused.map((r) => r.reason ?? 'Invalid'));
+    return reasons.size === 1 && this.#refused.flatMap((r) => r.problems).length >= this.#problems.length
+      ? ([...reasons][0] ?? 'Invalid')
+      : 'Invalid';
   }
 
   result(warnings: readonly Problem[]): DecodedFile {
@@ -197,22 +295,43 @@ class FileWork {
     for (const [key, same] of counts) {
       if (same.length < 2) continue;
       const got = `${key} in documents ${same.map((o) => o.index + 1).join(' and ')}`;
-      const problem: Problem = { path: 'metadata.name', expected: 'each object once in a file', got, file: this.name };
+      const problem = this.#inFile({ path: 'metadata.name', expected: 'each object once in a file', got });
       this.#problems.push(problem);
       this.#refused.push({ key, problems: [problem] });
     }
     return {
-      name: this.name,
+      name: this.name ?? '',
       objects: this.#objects.filter((o) => counts.get(o.key)?.length === 1),
       problems: inFileOrder(this.#problems),
       warnings,
       refused: this.#refused,
       refusedKeys: this.#refused.map((r) => r.key),
       whole: this.#problems.length === 0,
-      reason: 'Invalid',
+      reason: this.#fileReason(),
     };
   }
 }
+
+/** What only a topic may say: a file goes when it is removed. */
+function ofTopics({ absent }: Delivery): readonly Problem[] {
+  return absent === undefined ? [] : [{ path: deliveryPath(stateAnnotation), expected: 'absent: a file is removed instead', got: 'set' }];
+}
+
+/** Words of delivery that count for topics only. */
+function idleInFiles({ generation, rollout }: Delivery, signed: boolean): readonly Problem[] {
+  const ignored = (name: string, reason: string): Problem => ({ path: deliveryPath(name), expected: `absent: ${reason}`, got: 'ignored' });
+  return [
+    ...(generation !== undefined && !signed ? [ignored(generationAnnotation, 'it counts for objects that come over MQTT')] : []),
+    ...(rollout !== undefined ? [ignored(rolloutAnnotation, 'it counts for objects of groups and of all')] : []),
+  ];
+}
+
+/** As it is told of an object that is meant for others. */
+export const audienceProblem = (audience: string): Problem => ({
+  path: deliveryPath(audienceAnnotation),
+  expected: 'this node, group:<one of its groups> or *',
+  got: shown(audience),
+});
 
 function lastingPlaces(object: ApiObject, at: (path: string) => Place | undefined): ReadonlyMap<string, Place> | undefined {
   if (object.kind === 'Pod') return undefined;

@@ -35,11 +35,13 @@ export class DecodedFolder {
   /** Takes in a listing. True when anything is different from the last one. */
   async take(files: readonly FileText[], o: FileOptions): Promise<boolean> {
     let different = false;
+    const { policy: _, ...plain } = o;
+    const options = JSON.stringify(plain);
     const next = new Map<string, { readonly of: string; readonly file: DecodedFile }>();
     for (const file of files) {
       if (file.name === configurationFile) continue;
       await this.stretch.breathe();
-      const of = `${fingerprint(file)} ${JSON.stringify(o)} ${file.insecure ?? ''}`;
+      const of = `${fingerprint(file)} ${options} ${file.insecure ?? ''}`;
       const before = this.#files.get(file.name);
       if (before?.of === of) next.set(file.name, before);
       else {
@@ -56,5 +58,7 @@ export class DecodedFolder {
 
 function fingerprint(file: FileText): string {
   if (!file.content.ok) return `${file.content.reason} ${file.content.message}`;
-  return createHash('sha256').update(file.content.bytes).digest('base64');
+  const { bytes } = file.content;
+  const signature = file.signature === undefined ? '' : createHash('sha256').update(file.signature).digest('base64');
+  return createHash('sha256').update(bytes).digest('base64') + signature;
 }

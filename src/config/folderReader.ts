@@ -21,6 +21,7 @@ export const maxFileBytes = 1 << 20;
 /** All files together, so that a folder full of large ones does not fill the memory of a small board. */
 const maxFolderBytes = 64 << 20;
 const maxFiles = 10_000;
+const signatureEnding = '.sig';
 const quietMs = 20;
 const movedQuietMs = 5;
 const longestQuietMs = 1000;
@@ -50,15 +51,16 @@ export class FsFolderReader implements FolderReader {
   async read(): Promise<FolderListing> {
     try {
       const folder = await stat(this.dir);
-      const names = await this.#list();
+      const { names, signed } = await this.#list();
       if (names.length > maxFiles) return { ok: false, message: `${this.dir} has ${names.length} manifests; at most ${maxFiles} are read` };
       const files = new Map<string, FileText>();
       let room = maxFolderBytes;
       const take = async (name: string): Promise<void> => {
         const file = await readOne(join(this.dir, name), name, room);
         if (file === undefined) return;
-        if (file.content.ok) room -= file.content.bytes.length;
-        files.set(name, file);
+        const signature = signed.has(name) ? await readSignature(join(this.dir, name + signatureEnding)) : undefined;
+        if (file.content.ok) room -= file.content.bytes.length + (signature?.length ?? 0);
+        files.set(name, { ...file, ...(signature !== undefined && { signature }) });
       };
       for (const name of names) await take(name);
       // an editor moves a file away and writes it anew: only what stays away is gone
@@ -104,8 +106,11 @@ export class FsFolderReader implements FolderReader {
     });
   }
 
-  async #list(): Promise<string[]> {
-    return (await readdir(this.dir)).filter(isManifestName).sort();
+  /** Manifests by name, and those that have a signature beside them. */
+  async #list(): Promise<{ readonly names: string[]; readonly signed: ReadonlySet<string> }> {
+    const all = await readdir(this.dir);
+    const signed = all.flatMap((name) => (name.endsWith(signatureEnding) ? [name.slice(0, -signatureEnding.length)] : []));
+    return { names: all.filter(isManifestName).sort(), signed: new Set(signed) };
   }
 
   /** The watch stands on the folder that the path names now. True when it is a new watch. */
@@ -208,6 +213,12 @@ async function readOne(path: string, name: string, room: number): Promise<FileTe
   } finally {
     await handle?.close();
   }
+}
+
+/** The bytes of a `.sig`. One that cannot be read counts as none: where a signature is asked for, the manifest is refused. */
+async function readSignature(path: string): Promise<Uint8Array | undefined> {
+  const file = await readOne(path, '', 2 * maxFileBytes);
+  return file?.content.ok === true ? file.content.bytes : undefined;
 }
 
 async function readContent(handle: FileHandle, size: number, room: number): Promise<FileText['content']> {

@@ -1,10 +1,10 @@
 /**
- * From sources to one ordered stream of pod updates.
+ * From sources to one ordered stream of pod updates: the manifest folder, and what topics say (remote.ts).
  *
  * Owns: which objects are accepted, from which source, at which revision, and the UID of each pod's instance, in memory and in the
  * checkpoint (stored before anything runs of it). ConfigMaps and Secrets are kept here too; others read them through `object`.
  * Never: deletes for what cannot be read; takes time, file name or spelling for a change; makes a UID twice; asks whether a pod may run.
- * One step: `readFolder`. Steps never overlap. Pods of one step go out in the order REMOVE, ADD, UPDATE, RECONCILE.
+ * Steps (`readFolder`, `readRemote`) never overlap. Pods of one step go out in the order REMOVE, ADD, UPDATE, RECONCILE.
  * Mirrors kubelet v1.32 config/config.go (merge into ADD, UPDATE, REMOVE, RECONCILE), with behaviour 1 to 3, 9 to 12 and 17 in place of
  * its identity by UID.
  */
@@ -12,19 +12,22 @@ import type { InstanceState, PodUpdate } from '../api/desired.ts';
 import type { PodEdit } from '../api/edit.ts';
 import type { NodeValues } from '../api/nodeValues.ts';
 import type { ApiObject, KeyText, PodUid, Source } from '../api/objects.ts';
-import { rollbackAnnotation } from '../api/rollback.ts';
 import type { Clock } from '../world/clock.ts';
 import type { FolderReader } from '../world/folder.ts';
 import { describeError, type Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
 import { Accepted, outcome } from './accepted.ts';
 import { Checkpoint, type CheckpointState } from './checkpoint.ts';
-import { DecodedFolder } from './decodedFolder.ts';
 import type { Verdicts } from './edits.ts';
-import { carriedOut, type Entry, hasNoInstance, isOpen, mergeFolder, runsOf, visibleTo, type Wanted, winnerOf } from './merge.ts';
+import { carriedOut, type Entry, hasNoInstance, isOpen, visibleTo, winnerOf } from './merge.ts';
+import type { RemoteSource } from './remote.ts';
+import type { PolicyPort } from './remoteWords.ts';
+import { Sealed } from './sealed.ts';
+import { Steps } from './steps.ts';
 import { Stretch } from './stretch.ts';
 import { ConfigTeller, type ConfigTellerDeps } from './teller.ts';
-import { type ConfigView, knownImages } from './view.ts';
+import { type ConfigView, knownImages, splitKey, type Told } from './view.ts';
+import { WayBack } from './wayBack.ts';
 
 export interface ConfigDeps extends ConfigTellerDeps {
   readonly clock: Clock;
@@ -39,6 +42,10 @@ export interface ConfigDeps extends ConfigTellerDeps {
   deviceClasses?(): readonly string[];
   /** What `${NODE.…}` stands for. Left out: of the node only its name is known. */
   nodeFacts?(): NodeValues;
+  /** Topics. Left out: there are only files. */
+  readonly remote?: RemoteSource;
+  /** Policy and keys as they are at each call; `policyChanged` when they are others. Left out: everything is allowed. */
+  readonly policy?: PolicyPort;
   newUid(): PodUid;
   /** The running side of an instance, for judging an edit. */
   instanceState(uid: PodUid): InstanceState;
@@ -57,20 +64,17 @@ export interface ConfigDeps extends ConfigTellerDeps {
 export class Config {
   readonly #accepted: Accepted;
   readonly #checkpoint: Checkpoint;
-  #state: CheckpointState = 'absent';
-  #read = false;
-  #fault: string | undefined;
-  #insecure: string | undefined;
+  readonly #steps: Steps;
+  readonly #wayBack: WayBack;
+  readonly #sealed: Sealed;
+  readonly #teller: ConfigTeller;
   #degraded: string | undefined;
   #turn: Promise<void> = Promise.resolve();
-  #waiting: Promise<void> | undefined;
-  readonly #folder: DecodedFolder;
-  readonly #teller: ConfigTeller;
+  #waiting: { readonly fromFolder: boolean; readonly done: Promise<void> } | undefined;
 
   constructor(private readonly deps: ConfigDeps) {
     this.#checkpoint = new Checkpoint(deps.store);
     const stretch = new Stretch(deps.clock);
-    this.#folder = new DecodedFolder(stretch);
     this.#teller = new ConfigTeller(deps);
     const { clock, log, nodeName } = deps;
     this.#accepted = new Accepted(
@@ -86,21 +90,30 @@ export class Config {
       this.#checkpoint,
       stretch,
     );
+    this.#steps = new Steps(deps, this.#accepted, this.#checkpoint, stretch);
+    this.#wayBack = new WayBack(this.#accepted, this.#checkpoint, (which) => this.#steps.settleAgain(which));
+    this.#sealed = new Sealed(() => deps.policy ?? {});
+    deps.remote?.attach({ step: () => this.#soon(), policy: () => deps.policy ?? {} });
   }
 
-  /** Reads the checkpoint, once, before anything else. What it accepted is desired again, under the same UIDs. Never rejects for bad state. */
+  /**
+   * Reads the checkpoint, once, before anything else. What it accepted, and policy allows still, is desired again, under the same UIDs. Never
+   * rejects for bad state.
+   */
   load(): Promise<void> {
     return this.#inTurn(async () => {
       const { state, entries, lost } = await this.#checkpoint.load();
-      this.#state = state;
+      this.#steps.state = state;
       for (const e of lost) this.deps.log.error({ error: describeError(e) }, 'stored state cannot be read');
+      const { remote } = this.deps;
+      await remote?.load(entries, state !== 'lost');
+      remote?.judgeAgain(entries);
       const out = outcome();
       for (const entry of entries) {
         try {
-          this.#accepted.accept(entry, this.#accepted.desiredOf(entry), 'ADD', out);
-          if (hasNoInstance(entry)) this.#accepted.adoptable.add(entry.key);
+          await this.#begin(entry, out);
         } catch (e) {
-          this.#state = 'lost';
+          this.#steps.state = 'lost';
           this.deps.log.error({ key: entry.key, error: describeError(e) }, 'a stored object cannot be used');
         }
       }
@@ -119,32 +132,70 @@ export class Config {
       this.#tell();
     };
     return new Promise((resolve) => {
-      if (signal.aborted) return resolve();
-      signal.addEventListener('abort', () => resolve(), { once: true });
+      const end = (): void => {
+        this.deps.remote?.stop();
+        resolve();
+      };
+      if (signal.aborted) return end();
+      signal.addEventListener('abort', end, { once: true });
       this.deps.folder.watch(read, degraded, signal);
       read();
     });
   }
 
-  /** One step: reads the folder, accepts what is new, and sends what follows from it. Calls during a step share the next one. */
+  /** One step: reads the folder, accepts what is new, of topics too, and sends what follows from it. Calls during a step share the next one. */
   readFolder(): Promise<void> {
-    this.#waiting ??= this.#inTurn(async () => {
-      this.#waiting = undefined;
-      await this.#step();
+    return this.#nextStep(true);
+  }
+
+  /** As `readFolder`, and the folder is not looked at. */
+  readRemote(): Promise<void> {
+    return this.#nextStep(false);
+  }
+
+  /** All sources anew: the folder, and what stands at the broker. */
+  readAgain(): Promise<void> {
+    this.deps.remote?.readAgain();
+    return this.readFolder();
+  }
+
+  /** Policy or keys are others now: all that is accepted is judged again. What is denied ends by its grace; what was denied may come. */
+  policyChanged(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#steps.judgeAgain();
+      this.#tell();
     });
-    return this.#waiting;
+  }
+
+  /** Everything that came over MQTT ends and is forgotten, and nothing more is taken of it until the agent starts anew. Files stay. */
+  forgetRemote(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.deps.remote?.forget();
+      await this.#steps.dropRemote();
+      this.#tell();
+    });
+  }
+
+  /** With a lost checkpoint: whatever no source has named by now is wanted by nobody. */
+  forgetLost(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#steps.lostIsForgotten = true;
+      await this.#steps.step(true, true);
+      this.#tell();
+    });
   }
 
   /**
-   * The folder has said what it wants, so that what nobody wants may go. With a lost checkpoint only a folder without broken files says
-   * so: a broken one may be the only place that names a running pod.
+   * The sources have said what they want, so that what nobody wants may go. With a lost checkpoint only a folder without broken files says
+   * so, since a broken one may be the only place that names a running pod, and what stands at the broker, heard to its end. `of`: for what
+   * only files can have wanted.
    */
-  ready(): boolean {
-    return this.#read && (this.#state !== 'lost' || this.#folder.whole);
+  ready(of?: 'file'): boolean {
+    return this.#steps.ready(of);
   }
 
   checkpoint(): CheckpointState {
-    return this.#state;
+    return this.#steps.state;
   }
 
   view(): ConfigView {
@@ -163,10 +214,20 @@ export class Config {
     return entry && winnerOf(entry);
   }
 
-  /** What a pod of `source` may see of it: files see files, topics see topics (behaviour 13). */
+  /**
+   * What a pod of `source` may see of it: files see files, topics see topics (behaviour 13), and others' where policy says so. A sealed Secret
+   * is opened; undefined also when that fails (`whyUnopened`).
+   */
   objectFor(key: KeyText, source: Source): ApiObject | undefined {
-    const entry = this.#accepted.entries.get(key);
-    return entry === undefined ? undefined : visibleTo(entry, source)?.object;
+    const object = this.#visible(key, source);
+    return object && this.#sealed.open(object).object;
+  }
+
+  /** Why a pod of `source` does not see a Secret that is there: it is sealed, and cannot be opened. */
+  whyUnopened(key: KeyText, source: Source): Told | undefined {
+    const object = key.startsWith('Secret/') ? this.#visible(key, source) : undefined;
+    const opened = object && this.#sealed.open(object);
+    return opened?.object === undefined ? opened?.told : undefined;
   }
 
   /** Some source names it, accepted or not yet. */
@@ -207,53 +268,32 @@ export class Config {
   /** All edits that wait are judged again, and these objects. */
   retryBlocked(keys: readonly KeyText[] = []): Promise<void> {
     return this.#inTurn(async () => {
-      await this.#settleAgain((e) => isOpen(e) || keys.includes(e.key));
+      await this.#steps.settleAgain((e) => isOpen(e) || keys.includes(e.key));
       this.#tell();
     });
   }
 
-  /** This revision was Ready, or succeeded: from now on it is what a rollback goes back to. On the card only where a rollback is asked for. */
+  /** This revision was Ready, or succeeded: from now on it is what a rollback goes back to. */
   markGood(key: KeyText, revision: string): Promise<void> {
     return this.#inTurn(async () => {
-      const entry = this.#accepted.entries.get(key);
-      const runs = entry && runsOf(entry);
-      if (entry === undefined || runs?.revision !== revision || entry.good?.revision === revision) return;
-      const { givenUp, ...rest } = entry;
-      // it became ready while the way back was blocked: there is no reason to go
-      const late = givenUp?.revision === revision;
-      const next: Entry = { ...rest, good: runs, ...(givenUp && !late && { givenUp }) };
-      // a full card takes nobody back: that it was Ready is true in memory, too
-      if (!late) this.#accepted.entries.set(key, next);
-      if (late || asksForRollback(winnerOf(entry)?.object)) await this.#checkpoint.save(next);
-      if (!late) return;
-      this.#accepted.entries.set(key, next);
-      await this.#settleAgain((e) => e.key === key || isOpen(e));
-      this.#tell();
+      if (await this.#wayBack.markGood(key, revision)) this.#tell();
     });
   }
 
   /** It is the revision that a rollback would go back to, so none is needed for it. */
   isGood(key: KeyText, revision: string): boolean {
-    return this.#accepted.entries.get(key)?.good?.revision === revision;
+    return this.#wayBack.isGood(key, revision);
   }
 
   /** What a rollback of this winner would go back to; undefined: nothing, or it is not what runs. */
   wayBack(key: KeyText, revision: string): string | undefined {
-    const entry = this.#accepted.entries.get(key);
-    if (entry === undefined || runsOf(entry)?.revision !== revision || winnerOf(entry)?.revision !== revision) return undefined;
-    return entry.good?.revision === revision ? undefined : entry.good?.revision;
+    return this.#wayBack.wayBack(key, revision);
   }
 
   /** The winner was not Ready in its time: the last good one is to run again, as soon as it may. Rejects when it cannot be stored. */
   giveUp(key: KeyText, revision: string, why: string): Promise<void> {
     return this.#inTurn(async () => {
-      const entry = this.#accepted.entries.get(key);
-      if (entry === undefined || this.wayBack(key, revision) === undefined) return;
-      const next: Entry = { ...entry, givenUp: { revision, why } };
-      await this.#checkpoint.save(next);
-      this.#accepted.entries.set(key, next);
-      await this.#settleAgain((e) => e.key === key || isOpen(e));
-      this.#tell();
+      if (await this.#wayBack.giveUp(key, revision, why)) this.#tell();
     });
   }
 
@@ -261,16 +301,44 @@ export class Config {
   async tryAgain(key: KeyText): Promise<boolean> {
     let given = false;
     await this.#inTurn(async () => {
-      const entry = this.#accepted.entries.get(key);
-      if (entry?.givenUp === undefined) return;
-      const { givenUp: _, ...next } = entry;
-      await this.#checkpoint.save(next);
-      this.#accepted.entries.set(key, next);
-      given = true;
-      await this.#settleAgain((e) => e.key === key || isOpen(e));
-      this.#tell();
+      given = await this.#wayBack.tryAgain(key);
+      if (given) this.#tell();
     });
     return given;
+  }
+
+  #visible(key: KeyText, source: Source): ApiObject | undefined {
+    const entry = this.#accepted.entries.get(key);
+    if (entry === undefined) return undefined;
+    const mayReadOthers = this.deps.policy?.mayRead?.(source, splitKey(key).namespace) === true;
+    return visibleTo(entry, source, this.#steps.rank(), mayReadOthers)?.object;
+  }
+
+  /** A stored entry begins again, as far as policy allows it. What the runtime has of what is denied is nobody's, and ends by its grace. */
+  async #begin(stored: Entry, out: ReturnType<typeof outcome>): Promise<void> {
+    const left = this.#steps.allowedOf(stored);
+    if (left === undefined) return this.#checkpoint.remove(stored.key);
+    const { entry } = left;
+    if (!left.same) await this.#checkpoint.save(entry);
+    this.#accepted.accept(entry, this.#accepted.desiredOf(entry), 'ADD', out);
+    if (hasNoInstance(entry)) this.#accepted.adoptable.add(entry.key);
+  }
+
+  #nextStep(fromFolder: boolean): Promise<void> {
+    const waiting = this.#waiting;
+    if (waiting !== undefined && (waiting.fromFolder || !fromFolder)) return waiting.done;
+    const done = this.#inTurn(async () => {
+      if (this.#waiting === mine) this.#waiting = undefined;
+      await this.#steps.step(fromFolder);
+      this.#tell();
+    });
+    const mine = { fromFolder, done };
+    this.#waiting = mine;
+    return done;
+  }
+
+  #soon(): void {
+    this.readRemote().catch((e) => this.deps.log.error({ error: describeError(e) }, 'taking in what topics say failed'));
   }
 
   #inTurn(act: () => Promise<void>): Promise<void> {
@@ -279,77 +347,20 @@ export class Config {
     return mine;
   }
 
-  async #step(): Promise<void> {
-    const listing = await this.deps.folder.read();
-    const strict = this.deps.strict();
-    this.#insecure = listing.ok ? listing.insecure : undefined;
-    this.#fault = !listing.ok
-      ? listing.message
-      : strict && listing.insecure !== undefined
-        ? `${listing.insecure}, which strict refuses`
-        : undefined;
-    if (!listing.ok || this.#fault !== undefined) {
-      await this.#settleAgain((e) => hasNoInstance(e) || isOpen(e));
-      return this.#tell();
-    }
-    const allowedUnsafeSysctls = this.deps.allowedUnsafeSysctls?.() ?? [];
-    const node = this.deps.nodeFacts?.() ?? { name: this.deps.nodeName, labels: {} };
-    const deviceClasses = this.deps.deviceClasses?.();
-    const options = { strict, allowedUnsafeSysctls, node, ...(deviceClasses !== undefined && { deviceClasses }) };
-    const fresh = await this.#folder.take(listing.files, options);
-    const first = !this.#read;
-    if (!fresh && !first && this.#accepted.pending.size === 0) return this.#tell();
-    const { entries, pending, adoptable, begun } = this.#accepted;
-    const wanted = mergeFolder(entries, this.#folder.besides(entries), this.#accepted.now());
-    if (this.#state !== 'read' && !this.#accepted.settledOnce) {
-      for (const key of this.#unknownPods(wanted)) if (!begun.has(key)) adoptable.add(key);
-    }
-    pending.clear();
-    await this.#accepted.settle(wanted);
-    this.#read = true;
-    this.#accepted.settledOnce ||= this.ready();
-    if (this.ready() && pending.size === 0) {
-      await this.#checkpoint
-        .forgetLost()
-        .catch((e) => this.deps.log.warn({ error: describeError(e) }, 'unreadable state cannot be removed'));
-    }
-    this.#tell();
-  }
-
-  /** The folder is not asked: what was accepted before is all there is, and what it said since and could not be stored. */
-  async #settleAgain(which: (entry: Entry) => boolean): Promise<void> {
-    const again = [...this.#accepted.entries.values()].filter(which);
-    if (again.length === 0) return;
-    await this.#accepted.settle(
-      again.map((entry) => {
-        const newer = this.#accepted.pending.get(entry.key);
-        const [candidates, winner] = newer === undefined ? [entry.candidates, winnerOf(entry)] : [newer.sources, newer.winner];
-        return { key: entry.key, candidates, ...(winner === undefined ? {} : { winner }) };
-      }),
-    );
-  }
-
-  /** Pods without an entry that the folder names, refused ones too. */
-  #unknownPods(wanted: readonly Wanted[]): Set<KeyText> {
-    const keys = [...wanted.map((w) => w.key), ...this.#folder.keys];
-    return new Set(keys.filter((key) => key.startsWith('Pod/') && !this.#accepted.entries.has(key)));
-  }
-
   #tell(): void {
-    const folder = {
-      read: this.#read,
-      ...(this.#fault === undefined ? {} : { fault: this.#fault }),
-      ...(this.#insecure === undefined ? {} : { insecure: this.#insecure }),
-      ...(this.#degraded === undefined ? {} : { degraded: this.#degraded }),
-    };
+    const folder = { ...this.#steps.folderView(), ...(this.#degraded === undefined ? {} : { degraded: this.#degraded }) };
     const { entries, pending, blocked } = this.#accepted;
     const heldBy = (entry: Entry): string | undefined => {
       const winner = winnerOf(entry);
       return winner?.object.kind === 'Pod' ? this.deps.held?.(entry.key, winner.object) : undefined;
     };
     const hiddenRevision = (revision: string): string => this.#checkpoint.hiddenRevision(revision);
-    this.#teller.update({ entries, files: this.#folder.besides(entries), pending, blocked, heldBy, hiddenRevision, folder });
+    this.#teller.update({
+      ...{ entries, pending, blocked, heldBy, hiddenRevision, folder },
+      files: this.#steps.folder.besides(entries),
+      notes: [this.deps.remote?.notes() ?? new Map(), this.#steps.beyond],
+      wrongTopics: this.deps.remote?.wrong().list() ?? [],
+      unopened: (key, source) => this.whyUnopened(key, source),
+    });
   }
 }
-
-const asksForRollback = (object: ApiObject | undefined): boolean => object?.metadata.annotations?.[rollbackAnnotation] !== undefined;

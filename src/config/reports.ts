@@ -47,6 +47,14 @@ export function computeReports(view: ConfigView): Map<string, ConfigEvent> {
     for (const source of object.sources) {
       const file = fileOf(source.source);
       if (source.phase === 'Refused' && file !== undefined) refusals.set(file, source.reason);
+      if (source.phase === 'Refused' && file === undefined) {
+        add(
+          `refused ${object.key} ${source.source}`,
+          splitKey(object.key),
+          source.reason,
+          `${source.source}: ${describeAll(source.problems)}`,
+        );
+      }
       if (source.phase === 'Shadowed' && file !== undefined) {
         add(`shadowed ${object.key} ${file}`, { file }, 'Shadowed', `${object.key} of ${file} takes no part: ${source.message}`);
       }

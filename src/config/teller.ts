@@ -1,7 +1,7 @@
 /** The last view, and which events were sent: says what is different, and each thing that is wrong once. */
 import type { KeyText } from '../api/objects.ts';
 import { type ConfigEvent, computeReports } from './reports.ts';
-import { type ConfigView, computeView, type ViewInput } from './view.ts';
+import { type ConfigView, computeView, type KnownViews, type ViewInput } from './view.ts';
 
 export interface ConfigTellerDeps {
   /** Something that the view says of these objects, or of files (then perhaps of none), is different now. */
@@ -12,6 +12,7 @@ export interface ConfigTellerDeps {
 export class ConfigTeller {
   #view: ConfigView = { objects: [], files: [], folder: { read: false } };
   #reported = new Map<string, string>();
+  #known: KnownViews = new Map();
 
   constructor(private readonly deps: ConfigTellerDeps) {}
 
@@ -21,7 +22,7 @@ export class ConfigTeller {
 
   update(input: ViewInput): void {
     const before = this.#view;
-    this.#view = computeView(input);
+    this.#view = computeView(input, this.#known);
     const keys = differentKeys(before, this.#view);
     const rest = (v: ConfigView): string => JSON.stringify([v.files, v.folder]);
     if (keys.length === 0 && rest(before) === rest(this.#view)) return;
@@ -34,10 +35,11 @@ export class ConfigTeller {
 
 /** Objects that came, went, or of which something else is said. */
 function differentKeys(before: ConfigView, now: ConfigView): KeyText[] {
-  const said = new Map(before.objects.map((o) => [o.key, JSON.stringify(o)]));
+  const said = new Map(before.objects.map((o) => [o.key, o]));
   const keys: KeyText[] = [];
   for (const object of now.objects) {
-    if (said.get(object.key) !== JSON.stringify(object)) keys.push(object.key);
+    const old = said.get(object.key);
+    if (old !== object && JSON.stringify(old) !== JSON.stringify(object)) keys.push(object.key);
     said.delete(object.key);
   }
   return [...keys, ...said.keys()];

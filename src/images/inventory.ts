@@ -19,6 +19,8 @@ export interface InventoryDeps {
   /** What any known pod names, as written. Asked at each look, after the runtime has answered. */
   readonly knownImages: () => Iterable<string>;
   readonly imported: () => Iterable<string>;
+  /** Names that a person pinned. Left out: none are. */
+  readonly person?: () => Iterable<string>;
 }
 
 export interface InventoryImage extends KnownImage {
@@ -45,7 +47,7 @@ export class Inventory {
     const images = merged(await deps.images.listImages());
     // last: a container that came since the images were listed counts
     const users = usersByName(await deps.containers());
-    const pins = pinsOf(images, { sandboxImage, known: deps.knownImages(), imported: deps.imported() });
+    const pins = pinsOf(images, { sandboxImage, known: deps.knownImages(), imported: deps.imported(), person: deps.person?.() });
     const now = deps.clock.monotonic();
     const ages = new Map<string, Ages>();
     const found = images.map((image) => {

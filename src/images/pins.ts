@@ -6,8 +6,11 @@
 import type { ImageInfo } from '../container/runtime.ts';
 import { fullName } from './fullName.ts';
 
-/** `runtime`: the runtime itself says so; `sandbox`: every pod needs it; `pod`: a pod names it; `imported`: it came as a file. */
-export type PinReason = 'runtime' | 'sandbox' | 'pod' | 'imported';
+/**
+ * `runtime`: the runtime itself says so; `sandbox`: every pod needs it; `pod`: a pod names it; `imported`: it came as a file; `person`: somebody
+ * wants it to stay.
+ */
+export type PinReason = 'runtime' | 'sandbox' | 'pod' | 'imported' | 'person';
 
 export interface PinSources {
   /** As the runtime's configuration names it; undefined: it does not tell. */
@@ -15,6 +18,8 @@ export interface PinSources {
   /** What any known pod names: running, waiting, stopped, blocked, rolled back from. */
   readonly known: Iterable<string>;
   readonly imported: Iterable<string>;
+  /** Pinned by command. Left out: none are. */
+  readonly person?: Iterable<string> | undefined;
 }
 
 /** Where the runtime does not tell its sandbox image, an image of such a name is taken for it. */
@@ -28,7 +33,7 @@ export function namesOf({ id, tags, digests }: Pick<ImageInfo, 'id' | 'tags' | '
 /** Why each image stays, by image id; an image that nothing pins is not in it. */
 export function pinsOf(
   images: readonly ImageInfo[],
-  { sandboxImage, known, imported }: PinSources,
+  { sandboxImage, known, imported, person = [] }: PinSources,
 ): ReadonlyMap<string, readonly PinReason[]> {
   const idsByName = new Map<string, Set<string>>();
   for (const image of images) for (const name of namesOf(image)) idsByName.set(name, (idsByName.get(name) ?? new Set()).add(image.id));
@@ -43,5 +48,6 @@ export function pinsOf(
   else for (const { id, tags, digests } of images) if ([...tags, ...digests].some(looksLikePause)) pin(id, 'sandbox');
   for (const text of known) pinNamed(text, 'pod');
   for (const text of imported) pinNamed(text, 'imported');
+  for (const text of person) pinNamed(text, 'person');
   return new Map([...pins].map(([id, reasons]) => [id, [...reasons]]));
 }

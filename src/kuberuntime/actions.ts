@@ -16,6 +16,7 @@ import {
   deviceBackText,
   type KillReason,
   recordOf,
+  restartAskedText,
 } from './records.ts';
 
 export interface PodActions {
@@ -54,9 +55,10 @@ function initDecision(pod: Pod, status: RuntimePodStatus, o: ActionInputs): Init
 }
 
 /** Whether a container that does not run is started (facts 5.6). */
-function shouldStart(pod: Pod, record: ContainerStatus | undefined, deleting: boolean): boolean {
-  if (deleting) return false;
+function shouldStart(pod: Pod, record: ContainerStatus | undefined, o: ActionInputs): boolean {
+  if (o.deleting) return false;
   if (record === undefined || record.state === 'created' || record.state === 'unknown') return true;
+  if (o.restartAsked?.(record) === true) return true;
   if (pod.spec.restartPolicy === 'Never') return false;
   return !(pod.spec.restartPolicy === 'OnFailure' && record.exitCode === 0);
 }
@@ -69,7 +71,7 @@ function appDecision(
   o: ActionInputs,
 ): { keep: boolean; start: boolean; kill?: ContainerToKill } {
   if (record === undefined || record.state !== 'running') {
-    const start = shouldStart(pod, record, o.deleting);
+    const start = shouldStart(pod, record, o);
     if (!start || record?.state !== 'unknown') return { keep: false, start };
     const message = 'Container is in "unknown" state, try killing it before restart';
     return { keep: false, start, kill: { id: record.id, name: container.name, reason: 'Unknown', message } };
@@ -85,6 +87,9 @@ function appDecision(
   } else if (o.deviceBack?.(record) === true) {
     why = { reason: '', text: deviceBackText };
     start = true;
+  } else if (o.restartAsked?.(record) === true) {
+    const message = `Container ${container.name}${restartAskedText}, will be restarted`;
+    return { keep: false, start: true, kill: { id: record.id, name: container.name, reason: '', message, asked: true } };
   } else if (o.liveness(record.id) === 'failure') why = { reason: 'LivenessProbe', text: ' failed liveness probe' };
   else if (o.startup(record.id) === 'failure') why = { reason: 'StartupProbe', text: ' failed startup probe' };
   else return { keep: true, start: false };

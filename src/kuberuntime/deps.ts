@@ -19,6 +19,7 @@ import type { LogFolders } from './logs.ts';
 import type { PodRef } from './names.ts';
 import type { NodeCgroups } from './resources.ts';
 import type { RestartOnChange } from './restartOnChange.ts';
+import type { Restarts } from './restarts.ts';
 import type { SeccompSettings } from './security.ts';
 
 export interface KubeRuntimeSettings extends SeccompSettings {
@@ -83,11 +84,14 @@ export interface KubeRuntimeDeps {
     cpusFor(desired: DesiredPod, container: string): Promise<string | undefined>;
     /** It was made with these. */
     made(uid: PodUid, container: string, id: ContainerId, cpus: string | undefined): void;
+    started(id: ContainerId): void;
   };
   /** ConfigMaps and Secrets, as they are now. Left out: there are none. */
   readonly objects?: ObjectLookup;
   /** Which containers are made anew for a changed ConfigMap or Secret. Left out: none. */
   readonly restartOnChange?: Pick<RestartOnChange, 'annotationsFor' | 'review' | 'changed'>;
+  /** Which containers a person asked to be restarted. Left out: none. */
+  readonly restarts?: Pick<Restarts, 'isAsked' | 'review'>;
   readonly ensureImage: (desired: DesiredPod, container: Container, signal: AbortSignal) => Promise<EnsureResult>;
   /**
    * Replaces the image when the end of its last container shows that it is damaged; true: records were removed. Rejects only when the sync

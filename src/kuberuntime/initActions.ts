@@ -11,6 +11,7 @@ import {
   deviceBackText,
   type KillReason,
   recordOf,
+  restartAskedText,
 } from './records.ts';
 
 export interface InitDecision {
@@ -95,6 +96,10 @@ export function sidecarInitDecision(pod: Pod, status: RuntimePodStatus, o: Actio
         if (startup === 'failure') {
           kill.push(killRunning(container, record, 'StartupProbe', ' failed startup probe'));
           start.push(i);
+        } else if (o.restartAsked?.(record) === true) {
+          kill.push({ ...killRunning(container, record, '', restartAskedText), asked: true });
+          start.push(i);
+          break;
         }
         if (startup !== 'success') break;
         if (!done && (i === containers.length - 1 || !before)) succeeded(i);

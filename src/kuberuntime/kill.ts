@@ -117,6 +117,22 @@ class TerminationOrder {
   }
 }
 
+/** Ends these containers of one pod together, sidecars after what they serve. Never rejects. */
+export function killTogether(deps: KillDeps, kills: readonly Omit<Kill, 'turn'>[]): Promise<SyncResult[]> {
+  const order = new TerminationOrder(
+    kills[0]?.pod,
+    kills.map((k) => k.record.name),
+  );
+  return Promise.all(
+    kills.map(async (kill) => {
+      const turn = order.turnOf(kill.record.name);
+      const result = await killContainer(deps, { ...kill, ...(turn !== undefined && { turn }) });
+      order.ended(kill.record.name);
+      return result;
+    }),
+  );
+}
+
 /**
  * Ends a pod: its running containers in parallel, then every sandbox in any state, whatever became of the containers.
  * `desired` undefined: an orphan, ended by what its annotations say. Never rejects.
@@ -132,17 +148,9 @@ export async function killPod(
   const pod = desired?.pod;
   const containers: readonly Container[] = status.containers;
   const running = containers.filter((c) => c.state === 'running');
-  const order = new TerminationOrder(
-    pod,
-    running.map((c) => c.name),
-  );
-  const results = await Promise.all(
-    running.map(async (record) => {
-      const turn = order.turnOf(record.name);
-      const result = await killContainer(deps, { pod, ref, record, reason: '', message, override, ...(turn !== undefined && { turn }) });
-      order.ended(record.name);
-      return result;
-    }),
+  const results = await killTogether(
+    deps,
+    running.map((record) => ({ pod, ref, record, reason: '' as const, message, override })),
   );
   for (const sandbox of status.sandboxes) {
     try {

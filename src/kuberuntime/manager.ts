@@ -18,7 +18,8 @@ import { sandboxConfig } from './configs.ts';
 import type { KubeRuntimeDeps, SyncRun } from './deps.ts';
 import { Endings } from './endings.ts';
 import { PostStarts } from './hooks.ts';
-import { type KillDeps, killContainer, killPod } from './kill.ts';
+import { type KillDeps, killPod, killTogether } from './kill.ts';
+import type { ContainerToKill } from './records.ts';
 import { removeRecord } from './remove.ts';
 import { addressesOf, createSandbox, type ReadySandbox } from './sandbox.ts';
 import { startContainer } from './start.ts';
@@ -52,6 +53,7 @@ export class KubeRuntime {
     await deps.adoption.review(desired, status);
     await deps.restartOnChange?.review(desired, status);
     deps.lostDevices?.review(desired, status);
+    deps.restarts?.review(desired.uid, status);
     const actions = computePodActions(desired.pod, status, {
       hashOf: (name) => desired.containerHashes[name] ?? '',
       sameHash: (recorded, wanted, id) => deps.adoption.sameHash(recorded, wanted, id),
@@ -60,6 +62,7 @@ export class KubeRuntime {
       deleting: desired.pod.metadata.deletionTimestamp !== undefined,
       configChanged: (record) => deps.restartOnChange?.changed(desired, record) === true,
       deviceBack: (record) => deps.lostDevices?.isBack(desired, record) === true,
+      restartAsked: (record) => deps.restarts?.isAsked(desired.uid, record) === true,
     });
     const run: SyncRun = { desired, status, signal, results: [], acted: false };
     await this.#carryOut(run, actions);
@@ -108,24 +111,33 @@ export class KubeRuntime {
     return results.every((r) => r.error === undefined);
   }
 
-  async #killSome(run: SyncRun, actions: PodActions): Promise<boolean> {
-    for (const { id, name, reason, message } of actions.killContainers) {
+  async #killSome(run: SyncRun, { killContainers }: PodActions): Promise<boolean> {
+    const asked = killContainers.filter((k) => k.asked === true);
+    // what a person restarts ends as the pod would, so that it is away for one grace, not for the sum
+    for (const kills of [asked, ...killContainers.filter((k) => k.asked !== true).map((k) => [k])]) {
       if (run.signal.aborted) return false;
-      const record = run.status.containers.find((c) => c.id === id);
-      if (record === undefined) continue;
-      run.acted = true;
-      const pod = run.desired.pod;
-      const kill = killContainer(this.deps, { pod, ref: run.desired, record, reason, message, override: undefined });
-      // called off, the sync leaves it under way: who ends the pod next joins it, perhaps with a shorter grace
-      const result = await orAbort(kill, run.signal).catch(() => undefined);
-      if (result === undefined) return false;
-      run.results.push(result);
-      if (result.error !== undefined) {
-        this.deps.log.warn({ pod: run.desired.name, container: name }, 'the sync ends: what must be replaced still runs');
-        return false;
-      }
+      if (!(await this.#kill(run, kills))) return false;
     }
     return true;
+  }
+
+  /** False: the sync was called off, or something still runs. */
+  async #kill(run: SyncRun, kills: readonly ContainerToKill[]): Promise<boolean> {
+    const { desired, status, signal } = run;
+    const found = kills.flatMap(({ id, reason, message }) => {
+      const record = status.containers.find((c) => c.id === id);
+      return record === undefined ? [] : { pod: desired.pod, ref: desired, record, reason, message, override: undefined };
+    });
+    if (found.length === 0) return true;
+    run.acted = true;
+    // called off, the sync leaves it under way: who ends the pod next joins it, perhaps with a shorter grace
+    const results = await orAbort(killTogether(this.deps, found), signal).catch(() => undefined);
+    if (results === undefined) return false;
+    run.results.push(...results);
+    const failed = results.find((r) => r.error !== undefined);
+    if (failed === undefined) return true;
+    this.deps.log.warn({ pod: desired.name, container: failed.target }, 'the sync ends: what must be replaced still runs');
+    return false;
   }
 
   /** Before a new sandbox all records of init containers go, for they run again; else all but the newest ended one of each. */

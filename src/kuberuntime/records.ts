@@ -13,6 +13,8 @@ export interface ContainerToKill {
   readonly reason: KillReason;
   /** The text of the Killing event. */
   readonly message: string;
+  /** By a person: it ends together with the others that were asked for. */
+  readonly asked?: true;
 }
 
 export interface ActionInputs {
@@ -28,6 +30,8 @@ export interface ActionInputs {
   configChanged?(record: ContainerStatus): boolean;
   /** A running record has lost a device, and can have it again. Left out: none has. */
   deviceBack?(record: ContainerStatus): boolean;
+  /** A person asked for a restart of this record. Left out: nobody did. */
+  restartAsked?(record: ContainerStatus): boolean;
 }
 
 /** The newest record of a container name. */
@@ -41,3 +45,4 @@ export const definitionChanged = (record: ContainerStatus, o: ActionInputs): boo
 /** The end of a Killing event's text, after the container's name. */
 export const configChangedText = ': a ConfigMap or Secret it uses changed';
 export const deviceBackText = ': a device it had lost is back';
+export const restartAskedText = ': a restart was asked for';

@@ -43,11 +43,14 @@ export async function startContainer(
   sandbox: ReadySandbox,
 ): Promise<SyncResult | undefined> {
   const target = container.name;
-  const waiting = inBackoff(deps, run, target);
+  const asked = deps.restarts?.isAsked(run.desired.uid, recordOf(run.status, target)) === true;
+  const waiting = asked ? undefined : inBackoff(deps, run, target);
   if (waiting !== undefined) return waiting;
   let tried = false;
   const isTried = (): void => {
-    if (!tried) stepBackoff(deps, run, target);
+    // what a person restarts has not crashed
+    if (!tried && asked) deps.backoff.delete(restartBackoffKey(run.desired, target));
+    else if (!tried) stepBackoff(deps, run, target);
     tried = true;
   };
   try {
@@ -271,6 +274,7 @@ async function freeAttempt(deps: KubeRuntimeDeps, run: SyncRun, name: string, tr
 async function start(deps: KubeRuntimeDeps, run: SyncRun, name: string, id: ContainerId): Promise<void> {
   try {
     await deps.runtime.startContainer(id);
+    deps.cpus?.started(id);
     deps.acted(run.desired.uid, id);
   } catch (e) {
     const text = describeError(e);

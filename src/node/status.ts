@@ -32,6 +32,8 @@ export interface NodeStatusDeps {
   /** What is fixed. */
   readonly node: Pick<NodeFacts, 'name' | 'machine' | 'agentVersion' | 'architecture' | 'kernelVersion' | 'pageBytes'>;
   readonly labels: () => Readonly<Record<string, string>>;
+  /** What is told beside what the board tells, by name without our prefix. Left out: nothing. */
+  readonly annotations?: () => Readonly<Record<string, string>>;
   readonly addresses: () => readonly string[];
   /** `containerd://1.7.24`; empty: not known yet. */
   readonly runtimeVersion: () => string;
@@ -54,6 +56,14 @@ export interface NodeStatusDeps {
   readonly event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
   /** What is told is different. */
   readonly changed: () => void;
+}
+
+export interface BoardFacts {
+  readonly model?: string;
+  readonly serial?: string;
+  readonly hasTemperature: boolean;
+  /** It tells when its supply is too low. */
+  readonly hasPower: boolean;
 }
 
 interface Entry {
@@ -128,6 +138,22 @@ export class NodeStatus {
     });
   }
 
+  /** Of the processor, in degrees, at the last look; undefined: no sensor. */
+  temperature(): number | undefined {
+    return this.#vitals.degrees;
+  }
+
+  /** What of the board others ask for; before `load` nothing is known. */
+  boardFacts(): BoardFacts {
+    const board = this.#board;
+    return {
+      ...(board?.model !== undefined && { model: board.model }),
+      ...(board?.serial !== undefined && { serial: board.serial }),
+      hasTemperature: board?.temperature !== undefined,
+      hasPower: this.#power?.known === true,
+    };
+  }
+
   /** All conditions as they are now. */
   conditions(): readonly TimedCondition[] {
     const { clock, node, event, ready, pressures, others } = this.deps;
@@ -193,6 +219,7 @@ export class NodeStatus {
       ...(power && { power: powerText(power.held, power.sinceBoot) }),
       ...(board !== undefined && board.cards.length > 0 && { storage: board.cards.map(cardText).join('; ') }),
       ...(board !== undefined && board.resetReasons.length > 0 && { 'reset-reason': board.resetReasons.join(', ') }),
+      ...this.deps.annotations?.(),
     };
   }
 

@@ -6,13 +6,20 @@ import type { StreamTarget } from '../container/runtime.ts';
 import type { NodeObject } from '../node/info.ts';
 import type { Answered } from './answered.ts';
 import type { DebugRequest } from './debug.ts';
-import type { HoldAnswer, HoldRequest } from './hold.ts';
+import type { Finding } from './doctorFinding.ts';
+import type { ExecAnswer, ExecRequest } from './execCaptured.ts';
 import type { ImagesView } from './images.ts';
 import type { LogRequest } from './logRequest.ts';
 import type { LogAnswer } from './logs.ts';
+import type { NodeActRequest } from './nodeActs.ts';
 import type { ListedObject } from './objects.ts';
+import type { Done, PodActRequest } from './podActs.ts';
 import type { StatsView } from './stats.ts';
 import type { StreamRequest } from './streamRequest.ts';
+
+export type { ExecAnswer, ExecRequest } from './execCaptured.ts';
+export type { NodeActRequest } from './nodeActs.ts';
+export type { Done, PodActRequest } from './podActs.ts';
 
 export interface NodeCondition {
   readonly type: string;
@@ -49,8 +56,18 @@ export interface AgentView {
   stream(request: StreamRequest): Promise<Answered<StreamTarget>>;
   /** Adds an ephemeral container to a pod: on the card when it resolves, started as soon as may be. Rejects when it cannot be stored. */
   debug(request: DebugRequest): Promise<Answered<EphemeralContainer>>;
-  /** Edits of the pod wait, or go on: on the card when it resolves. Rejects when it cannot be stored. */
-  hold(request: HoldRequest): Promise<Answered<HoldAnswer>>;
+  /** Runs a command in a container to its end. Rejects when the runtime does not answer. */
+  execCaptured(request: ExecRequest, signal?: AbortSignal): Promise<Answered<ExecAnswer>>;
+  /**
+   * Begins it: what it needs is on the card when it resolves, and containers end and start after that. Rejects when it cannot be stored.
+   */
+  act(request: PodActRequest): Promise<Answered<Done>>;
+  /** The same for the node. `identify` resolves when the light blinks. Rejects when something cannot be stored. */
+  nodeAct(request: NodeActRequest): Promise<Answered<Done>>;
+  /** Everything that helps to find out what is wrong, as JSON of at most 1 MiB, without secrets. A part that cannot be had says why. */
+  bundle(signal: AbortSignal): Promise<Answered<object>>;
+  /** What `podsched doctor` finds, looked for now. Left out: nobody looks. */
+  readonly doctor?: () => Promise<readonly Finding[]>;
   /** The node's images; undefined: the agent does not look after them. */
   readonly images?: ImagesView;
   /** What pods and the node use; undefined: nobody measures it. */

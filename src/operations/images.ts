@@ -7,9 +7,11 @@ import { isAbsolute } from 'node:path';
 import { fullName } from '../images/fullName.ts';
 import type { ImageGc, PruneResult } from '../images/gc.ts';
 import type { ImageManager } from '../images/manager.ts';
+import type { PersonPins } from '../images/personPins.ts';
 import type { Preload } from '../images/preload.ts';
 import { codeOf } from '../world/errno.ts';
 import { type Answered, refused } from './answered.ts';
+import type { Done } from './podActs.ts';
 
 /** One image, as the local API tells it. */
 export interface ListedImage {
@@ -20,7 +22,7 @@ export interface ListedImage {
   readonly sizeBytes: number;
   /** `namespace/pod` of each pod with a container of it, also an ended one. */
   readonly usedBy: readonly string[];
-  /** Why it is never removed by itself nor by `prune`: `runtime`, `sandbox`, `pod`, `imported`. */
+  /** Why it is never removed by itself nor by `prune`: `runtime`, `sandbox`, `pod`, `imported`, `person`. */
   readonly pinned: readonly string[];
 }
 
@@ -44,15 +46,21 @@ export interface ImagesView {
   pull(name: string, signal: AbortSignal): Promise<Answered<{ readonly image: string; readonly id: string }>>;
   /** Takes an archive on this machine in; its images are pinned. The signal ends it. */
   import(path: string, signal: AbortSignal): Promise<Answered<ImportedImages>>;
+  /**
+   * One that is never removed by itself nor by `prune`, here or not, or no longer such a one: on the card when it resolves. Rejects when it
+   * cannot be stored.
+   */
+  pin(name: string, pinned: boolean): Promise<Answered<Done>>;
 }
 
 export interface ImagesDeps {
   readonly gc: Pick<ImageGc, 'list' | 'prune'>;
   readonly puller: Pick<ImageManager, 'pullNow'>;
   readonly importer: Pick<Preload, 'importByHand'>;
+  readonly pins: Pick<PersonPins, 'set'>;
 }
 
-export function imagesView({ gc, puller, importer }: ImagesDeps): ImagesView {
+export function imagesView({ gc, puller, importer, pins }: ImagesDeps): ImagesView {
   return {
     list: async () =>
       (await gc.list()).map(({ id, tags, digests, sizeBytes, usedBy, pins }) => ({ id, tags, digests, sizeBytes, usedBy, pinned: pins })),
@@ -79,6 +87,23 @@ export function imagesView({ gc, puller, importer }: ImagesDeps): ImagesView {
       return result.ok
         ? { ok: true, value: { images: result.names, problems: result.problems } }
         : refused(502, `it could not be imported: ${result.message}`);
+    },
+    pin: async (name, pinned) => {
+      const outcome = await pins.set(name, pinned);
+      switch (outcome) {
+        case 'no image name':
+          return refused(400, `${JSON.stringify(name.slice(0, 300))} names no image`);
+        case 'too many':
+          return refused(409, 'too many images are pinned: unpin some');
+        case 'already':
+          return { ok: true, value: { message: `image ${name} ${pinned ? 'was pinned already' : 'was not pinned by a person'}` } };
+        case 'done':
+          return { ok: true, value: { message: `image ${name} ${pinned ? 'pinned: it stays until it is unpinned' : 'unpinned'}` } };
+        default: {
+          const never: never = outcome;
+          return never;
+        }
+      }
     },
   };
 }

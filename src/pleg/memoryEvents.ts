@@ -16,6 +16,8 @@ export interface MemoryEventsDeps {
   readonly root: string;
   /** The kernel killed a process of this container: its first, or a child. */
   readonly killed: (id: ContainerId, uid: PodUid) => void;
+  /** A container that is seen for the first time has begun in this run of the agent: what is counted of it already was told to nobody. */
+  readonly isNew: () => boolean;
 }
 
 interface Watched {
@@ -96,7 +98,9 @@ export class MemoryEvents {
     } catch {
       return false; // it went meanwhile, or the kernel has no watches left: the runtime's events remain
     }
-    watched.kills = this.#kills(watched);
+    watched.kills = this.deps.isNew() ? 0 : this.#kills(watched);
+    // a child may have been killed before anybody looked
+    this.#look(watched, uid, id);
     return true;
   }
 

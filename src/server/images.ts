@@ -1,7 +1,8 @@
-/** `/images` and what can be asked of it: `prune`, `pull`, `import`. The last three change something and take POST; nobody's body is read. */
+/** `/images` and what can be asked of it: `prune`, `pull`, `import`, `pin`, `unpin`. All but the first change something and take POST; nobody's body is read. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AgentView } from '../operations/agentView.ts';
 import type { Answered } from '../operations/answered.ts';
+import type { ImagesView } from '../operations/images.ts';
 import { describeError, type Log } from '../world/log.ts';
 import { type Answer, failure, starting } from './routes.ts';
 
@@ -27,7 +28,7 @@ export async function answerImages(
   }: { readonly request: IncomingMessage; readonly response: ServerResponse; readonly path: string; readonly query: string },
 ): Promise<Answer> {
   const what = path.slice(prefix.length);
-  if (!['', '/prune', '/pull', '/import'].includes(what)) return failure(404, `there is no ${path.slice(0, 200)}`);
+  if (!['', '/prune', '/pull', '/import', '/pin', '/unpin'].includes(what)) return failure(404, `there is no ${path.slice(0, 200)}`);
   const reads = what === '';
   const method = request.method ?? '';
   if (reads && method !== 'GET' && method !== 'HEAD') return failure(405, `${path} is read with GET`, { allow: 'GET, HEAD' });
@@ -52,6 +53,12 @@ export async function answerImages(
         if (image === null || image === '') return failure(400, `${path}?image=NAME is meant`);
         return given('ImagePull', await images.pull(image, gone.signal));
       }
+      case '/pin':
+      case '/unpin': {
+        const image = parameters.get('image');
+        if (image === null || image === '') return failure(400, `${path}?image=NAME is meant`);
+        return await answerPin(images, log, image, what === '/pin');
+      }
       default: {
         const file = parameters.get('path');
         if (file === null || file === '') return failure(400, `${path}?path=FILE is meant`);
@@ -62,5 +69,15 @@ export async function answerImages(
     if (gone.signal.aborted) return failure(400, 'the asker went away'); // nobody reads it, and it is no news
     log.warn({ error: describeError(e), path }, 'images could not be asked for');
     return failure(502, `the runtime does not answer: ${describeError(e)}`);
+  }
+}
+
+/** It is of the card, not of the runtime: what goes wrong is said so. */
+async function answerPin(images: ImagesView, log: Log, image: string, pinned: boolean): Promise<Answer> {
+  try {
+    return given('ImagePin', await images.pin(image, pinned));
+  } catch (e) {
+    log.error({ error: describeError(e) }, 'which images stay could not be stored');
+    return failure(500, `it could not be stored: ${describeError(e)}`);
   }
 }

@@ -94,8 +94,16 @@ const others = [
   '/exec/{ns}/{pod}/{container}',
   '/attach/{ns}/{pod}/{container}',
   '/debug/{ns}/{pod}',
+  '/restart/{ns}/{pod}',
+  '/stop/{ns}/{pod}',
+  '/start/{ns}/{pod}',
   '/hold/{ns}/{pod}',
   '/release/{ns}/{pod}',
+  '/rollback/{ns}/{pod}',
+  '/resync',
+  '/identify',
+  '/decommission',
+  '/bundle',
   '/node',
   '/stats/summary',
   '/top/pods',
@@ -104,6 +112,8 @@ const others = [
   '/images/prune',
   '/images/pull',
   '/images/import',
+  '/images/pin',
+  '/images/unpin',
 ];
 
 /** The answer to one request. `view` is undefined while the agent starts. */

@@ -2,20 +2,19 @@
  * The local API: HTTP on a Unix socket, for the commands on this machine and for whoever may open the socket. TCP never.
  *
  * Owns: the socket file. Binding it is what makes this process the agent of its run folder, so it comes before everything else.
- * Never: changes anything but by /debug, /hold, /release and /images/…; every answer is what the view says at that moment. While there is no
- * view yet it answers 503.
+ * Never: changes anything but by /debug, /images/… and the acts of acts.ts; every answer is what the view says at that moment. While there is
+ * no view yet it answers 503.
  * Mirrors the kubelet's read paths (/healthz, /pods, /configz) in name and shape.
  */
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AgentView } from '../operations/agentView.ts';
 import { asksForDebug } from '../operations/debug.ts';
-import { asksForHold } from '../operations/hold.ts';
 import { asksForLogs } from '../operations/logRequest.ts';
 import { asksForStream } from '../operations/streamRequest.ts';
 import { describeError, type Log } from '../world/log.ts';
+import { answerAct, asksForAct } from './acts.ts';
 import { answerDebug } from './debug.ts';
-import { answerHold } from './hold.ts';
 import { answerImages, asksForImages } from './images.ts';
 import { LogServer } from './logs.ts';
 import { answerNode, asksForNode } from './node.ts';
@@ -49,7 +48,7 @@ export async function startServer(o: ServerOptions): Promise<{ close(): Promise<
       const broken = (error: unknown): void => log.error({ error, url: request.url }, 'a request could not be served');
       if (asksForLogs(path)) logs.serve(request, response, path, query).then(give, broken);
       else if (asksForDebug(path)) answerDebug(o.agent, log, request, path).then(give, broken);
-      else if (asksForHold(path)) answerHold(o.agent(), log, request.method ?? '', path).then(give, broken);
+      else if (asksForAct(path)) answerAct(o.agent(), log, { request, response, path, query }).then(give, broken);
       else if (asksForImages(path)) answerImages(o.agent, log, { request, response, path, query }).then(give, broken);
       else if (asksForNode(path)) answerNode(o.agent()?.node, log, request.method ?? '').then(give, broken);
       else if (asksForStats(path)) answerStats(o.agent(), log, { method: request.method ?? '', path, query }).then(give, broken);
@@ -68,7 +67,7 @@ export async function startServer(o: ServerOptions): Promise<{ close(): Promise<
     if (!asksForStream(path))
       return refuse(
         socket,
-        asksForLogs(path) || asksForDebug(path) || asksForHold(path) || asksForImages(path) || asksForNode(path) || asksForStats(path)
+        asksForLogs(path) || asksForDebug(path) || asksForAct(path) || asksForImages(path) || asksForNode(path) || asksForStats(path)
           ? noUpgrade
           : decide(request),
       );

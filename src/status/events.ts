@@ -51,8 +51,8 @@ export class EventRecorder {
   #open = new Map<string, Entry>();
   /** To be told when there is room. */
   #waiting: Entry[] = [];
-  #tokens = perSecond;
-  #filledAt: Monotonic | undefined;
+  /** When the last ones were told, oldest first; no more than may be told in a second. */
+  #toldAt: Monotonic[] = [];
   #dropped = 0;
   #keeper: Keeper;
   /** Before that nothing is stored: what an earlier agent said would be written over. */
@@ -202,19 +202,17 @@ export class EventRecorder {
   }
 
   #drain(): void {
-    const { clock } = this.deps;
-    const now = clock.monotonic();
-    this.#tokens = Math.min(perSecond, this.#tokens + ((now - (this.#filledAt ?? now)) / 1000) * perSecond);
-    this.#filledAt = now;
-    while (this.#waiting.length > 0) {
-      // a hair below one: sums of fractions must not cost a turn
-      if (this.#tokens < 0.999) {
-        this.#due.set(refill, after(now, ((1 - this.#tokens) / perSecond) * 1000));
+    const now = this.deps.clock.monotonic();
+    for (let entry = this.#waiting[0]; entry !== undefined; entry = this.#waiting[0]) {
+      // no second has more than five in it, wherever it begins; timers count whole milliseconds
+      const fifthLast = this.#toldAt.length < perSecond ? undefined : this.#toldAt[0];
+      if (fifthLast !== undefined && now - fifthLast < 999) {
+        this.#due.set(refill, after(fifthLast, 1000));
         return;
       }
-      this.#tokens = Math.max(0, this.#tokens - 1);
-      const entry = this.#waiting.shift();
-      if (entry) this.#tell(entry);
+      this.#toldAt = [...this.#toldAt, now].slice(-perSecond);
+      this.#waiting.shift();
+      this.#tell(entry);
       this.#keep();
     }
   }

@@ -19,6 +19,7 @@ import { Keeper } from './keeper.ts';
 import { isTerminalPhase } from './phase.ts';
 import { capFile, capSync } from './problems.ts';
 import { ReasonCache } from './reasonCache.ts';
+import { RestartCounter } from './restarts.ts';
 import { type Stamp, Teller, type Value } from './teller.ts';
 import { capPod, type Ending, runsContainers, tellableStatus, toldPod, wholePod } from './told.ts';
 import { illegalReturn, terminatedPodStatus } from './transitions.ts';
@@ -73,8 +74,10 @@ export class StatusManager {
   #reasons = new ReasonCache();
   #keeper: Keeper;
   #teller: Teller;
+  #restarts: RestartCounter;
 
   constructor(private readonly deps: StatusManagerDeps) {
+    this.#restarts = new RestartCounter(deps);
     this.#keeper = new Keeper({ ...deps, periodMs: 0 });
     this.#teller = new Teller(deps);
   }
@@ -86,6 +89,7 @@ export class StatusManager {
       if (topic === undefined || status?.phase === undefined) continue;
       this.#pods.set(key.slice(prefix.length) as PodUid, { desired: undefined, status, topic, ending });
     }
+    await this.#restarts.load();
   }
 
   /**
@@ -107,6 +111,7 @@ export class StatusManager {
       }
       if (isTerminalPhase(before.status.phase) && status.phase !== before.status.phase) next = keepPhase(before.status, status);
     }
+    this.#restarts.changed(before?.status, next);
     const ending = this.#ending(before?.ending, next, o.deletionGraceSeconds);
     const entry: Entry = { desired, status: next, topic: this.deps.topics.pod(desired.namespace, desired.name), ending };
     this.#pods.set(uid, entry);
@@ -202,6 +207,11 @@ export class StatusManager {
     return this.#all<FileStatus>((kind) => kind === 'FileStatus');
   }
 
+  /** How often containers were started again within the last hour, by the monotonic clock. */
+  restartsLastHour(): number {
+    return this.#restarts.lastHour();
+  }
+
   /** Everything once more under a new stamp: the boot turned out to have another number. */
   retell(): void {
     this.#teller.retell();
@@ -209,7 +219,7 @@ export class StatusManager {
 
   /** All that is known is stored when it resolves. */
   async flush(): Promise<void> {
-    await this.#keeper.flush();
+    await Promise.all([this.#keeper.flush(), this.#restarts.flush()]);
   }
 
   /** Nothing is told any more. */

@@ -30,6 +30,8 @@ export interface SyncView extends ObjectKey {
   readonly blockedEdit?: Reason;
   /** Who holds the pod at what runs of it, in words. */
   readonly heldBy?: string;
+  /** A sealed Secret that cannot be opened: this one, or one that the pod uses. */
+  readonly unopened?: Reason;
   readonly sources: readonly SyncSource[];
 }
 
@@ -102,11 +104,13 @@ export function computeFileStatus(view: {
 }
 
 /** ConfigMaps and Secrets, and every object that has no winner. */
-function objectAnswer({ winner, pending, sources }: SyncView): Answer {
+function objectAnswer({ winner, pending, sources, unopened }: SyncView): Answer {
   if (winner !== undefined) {
+    if (unopened !== undefined) return { phase: 'Waiting', ...unopened };
     const refused = refusedEdit(winner, sources);
     if (refused !== undefined) return { phase: 'Accepted', ...refused };
-    return pending ? { phase: 'Waiting', ...pending } : answer('Accepted', 'Accepted', 'accepted and kept');
+    if (pending !== undefined) return { phase: 'Waiting', ...pending };
+    return sourceAnswer(winner, sources) ?? answer('Accepted', 'Accepted', 'accepted and kept');
   }
   // a good source that only waits weighs more than a bad one beside it
   const waiting = sources.find((s) => s.phase === 'Waiting');
@@ -129,9 +133,14 @@ function podAnswer(view: SyncView, live: LivePod): Answer {
   // what runs goes on while the newer text is held back
   if (pending !== undefined) return { phase: now.phase === 'Running' ? 'Running' : 'Waiting', ...pending };
   if (view.blockedEdit !== undefined) return blockedAnswer(now, view.blockedEdit, live);
+  if (view.unopened !== undefined && !fine.has(now.reason)) {
+    return { ...now, reason: view.unopened.reason, message: `${view.unopened.message}; ${now.message}` };
+  }
   const refused = refusedEdit(winner, sources);
   // what is wrong with the running pod weighs more than what was written since
   if (refused !== undefined && fine.has(now.reason)) return { phase: now.phase, ...refused };
+  const said = sourceAnswer(winner, sources);
+  if (said !== undefined) return fine.has(now.reason) ? said : { ...now, message: `${now.message}; ${said.reason}: ${said.message}` };
   return view.heldBy === undefined ? now : { ...now, message: `${now.message === '' ? '' : `${now.message}; `}${view.heldBy}: edits wait` };
 }
 
@@ -222,6 +231,14 @@ function refusedEdit(winner: NonNullable<SyncView['winner']>, sources: readonly 
     reason: 'EditRefused',
     message: `revision ${winner.revision} stays; what ${refused.source} says now is refused: ${firstProblem(refused)}`,
   };
+}
+
+/** The winner's own source has something newer whose time has not come, or has it no more: what was accepted of it goes on. */
+function sourceAnswer(winner: NonNullable<SyncView['winner']>, sources: readonly SyncSource[]): Answer | undefined {
+  const own = sources.find((s) => s.source === winner.source);
+  if (own?.reason === 'SourceGone') return answer('SourceGone', own.reason, own.message);
+  if (own?.phase !== 'Waiting' || (own.reason !== 'Missing' && own.reason !== 'Rollout')) return undefined;
+  return answer('Waiting', own.reason, `revision ${winner.revision} goes on: ${own.message}`);
 }
 
 function toldSource(source: SyncSource, secret: boolean): SyncBody['sources'][number] {

@@ -1,8 +1,9 @@
 /**
  * Updates of running pods: what an edit waits for after admission, what is held, and what goes back by itself.
  *
- * Owns the pulls made for edits, the time that a revision has to become Ready, and the holds set by command. Never stops or starts a pod and
- * stores no object: it answers config, which asks before anything is stopped, and tells it what to judge again or to give up.
+ * Owns the pulls made for edits, the time that a revision has to become Ready, and the holds and stops set by command. Never stops or starts a
+ * pod and stores no object: it answers config, which asks before anything is stopped, tells it what to judge again or to give up, and sends on
+ * what comes from it, without what is stopped.
  * Admission first: for what has no room nothing is pulled. Whoever waits for an image stays as it is, which may take room from another: so
  * admission is asked again without those, until nobody new has to wait.
  * A hold keeps everything: edits wait, and a rollback too. The kubelet has none of this (behaviour 6 and 7).
@@ -15,6 +16,7 @@ import type { PodStatus } from '../api/status.ts';
 import { Holds } from './holds.ts';
 import { Prefetch, type PrefetchDeps } from './prefetch.ts';
 import { Steady } from './steady.ts';
+import { Stops } from './stops.ts';
 import { Trials, type TrialsDeps } from './trials.ts';
 
 export interface UpdatesDeps extends Omit<PrefetchDeps, 'judgeAgain'>, Omit<TrialsDeps, 'store' | 'isHeld' | 'isReady' | 'isWinner'> {
@@ -28,6 +30,13 @@ export interface UpdatesDeps extends Omit<PrefetchDeps, 'judgeAgain'>, Omit<Tria
   /** A given-up revision is tried once more; false: none was given up. */
   readonly tryAgain: (key: KeyText) => Promise<boolean>;
   readonly markGood: (key: KeyText, revision: string) => Promise<void>;
+  /** `byPerson`: also from a revision that is good itself, to the one that was before it. */
+  readonly wayBack: (key: KeyText, revision: string, byPerson?: boolean) => string | undefined;
+  readonly giveUp: (key: KeyText, revision: string, message: string, byPerson?: boolean) => Promise<void>;
+  /** The object goes on as a new instance; nothing happens when it has none yet. Rejects when it cannot be stored. Left out: nothing does. */
+  readonly renew?: (key: KeyText) => Promise<void>;
+  /** What is to be run, ended and told from now on. Left out: nobody hears. */
+  readonly emit?: (update: PodUpdate) => void;
   /** The containers there are were made of this very definition. */
   readonly isMadeOf: (desired: DesiredPod) => boolean;
   readonly failed: (e: unknown) => void;
@@ -42,7 +51,15 @@ export interface Released {
   readonly stillHeld: boolean;
 }
 
+/** What going back by command came to. `now`: it is carried out, and held; else it waits for what any edit waits for. */
+export type TurnedBack =
+  | { readonly back: true; readonly from: string; readonly to: string; readonly now: boolean }
+  | { readonly back: false; readonly message: string };
+
 export class Updates {
+  readonly stops: Stops;
+  /** Going back by command, which no hold puts off. */
+  readonly #turning = new Set<KeyText>();
   readonly #holds: Holds;
   readonly #prefetch: Prefetch;
   readonly #trials: Trials;
@@ -51,6 +68,7 @@ export class Updates {
 
   constructor(private readonly deps: UpdatesDeps) {
     this.#holds = new Holds({ log: deps.log, store: deps.stateStore });
+    this.stops = new Stops({ log: deps.log, store: deps.stateStore });
     this.#prefetch = new Prefetch({ ...deps, judgeAgain: () => this.#judgeAgain([]) });
     this.#steady = new Steady(deps.clock, (desired) => this.#good(desired));
     this.#trials = new Trials({
@@ -67,11 +85,13 @@ export class Updates {
 
   /** What earlier agents left; before any pod is known. */
   async load(): Promise<void> {
-    await Promise.all([this.#holds.load(), this.#trials.load()]);
+    await Promise.all([this.#holds.load(), this.stops.load(), this.#trials.load()]);
   }
 
   /** Each call with all edits that are to be carried out or wait, held ones left out: by key, what is not simply carried out. */
-  async judge(edits: readonly PodEdit[]): Promise<ReadonlyMap<KeyText, EditVerdict>> {
+  async judge(all: readonly PodEdit[]): Promise<ReadonlyMap<KeyText, EditVerdict>> {
+    // nothing of what is stopped runs: its edits need no room and no image before it is started
+    const edits = all.filter((e) => !this.stops.has(e.after.key));
     const waiting = new Map<KeyText, EditVerdict>();
     const passed = new Set<KeyText>();
     for (;;) {
@@ -96,6 +116,7 @@ export class Updates {
 
   /** Who holds it, in words; undefined: nobody. */
   heldBy(key: KeyText, wanted: ApiObject): string | undefined {
+    if (this.#turning.has(key)) return undefined;
     const by = [
       ...(isHeldByAnnotation(wanted.metadata.annotations) ? [`its annotation ${holdAnnotation}`] : []),
       ...(this.#holds.has(key) ? ['the command podsched hold'] : []),
@@ -103,7 +124,13 @@ export class Updates {
     return by.length === 0 ? undefined : `held by ${by.join(' and ')}`;
   }
 
-  /** What config sends out: what was to be pulled for it is decided, and a new revision has its time from now on. */
+  /** What config sends out, without what is stopped. */
+  pass(update: PodUpdate): void {
+    const passed = this.stops.pass(update);
+    if (passed !== undefined) this.#send(passed);
+  }
+
+  /** What is sent on: what was to be pulled for it is decided, and a new revision has its time from now on. */
   carriedOut({ op, pods }: PodUpdate): void {
     for (const pod of pods) {
       this.#prefetch.forget(pod.key);
@@ -144,7 +171,8 @@ export class Updates {
     if (!o.ready || (this.#swept && keys.every(o.known))) return;
     this.#swept = true;
     this.#trials.retain(o.known);
-    void this.#holds.retain(o.known); // it never rejects
+    void this.#holds.retain(o.known); // these two never reject
+    void this.stops.retain(o.known);
   }
 
   /** On the card when it resolves. False: the command held it already. Rejects when it cannot be stored. */
@@ -168,10 +196,58 @@ export class Updates {
     return { hold, rollback, stillHeld: isHeldByAnnotation(this.deps.wanted(key)?.object.metadata.annotations) };
   }
 
+  /** It ends by its grace, and stays away. On the card when it resolves. False: it was stopped already. Rejects when it cannot be stored. */
+  async stopPod(key: KeyText): Promise<boolean> {
+    const removed = await this.stops.stop(key);
+    if (removed === undefined) return false;
+    this.#trials.forget(key);
+    for (const update of removed) this.#send(update);
+    return true;
+  }
+
+  /** It runs again, as a new instance. False: it was not stopped. Rejects when it cannot be stored. */
+  startPod(key: KeyText): Promise<boolean> {
+    return this.stops.start(key, async () => this.deps.renew?.(key));
+  }
+
+  /** The last good revision runs again, and stays until it is released. Rejects when it cannot be stored. */
+  async turnBack(key: KeyText): Promise<TurnedBack> {
+    const [wanted, sent] = [this.deps.wanted(key), this.stops.sent(key)];
+    if (wanted === undefined || sent === undefined) return { back: false, message: 'does not run here' };
+    const { revision: from } = wanted;
+    if (sent.revision !== from)
+      return {
+        back: false,
+        message: `runs revision ${sent.revision}, and the newer one, ${from}, does not run: podsched hold keeps it so`,
+      };
+    const to = this.deps.wayBack(key, from, true);
+    if (to === undefined) return { back: false, message: `has no other revision that is known to have been Ready: ${from} goes on` };
+    this.#turning.add(key);
+    try {
+      await this.deps.giveUp(
+        key,
+        from,
+        `revision ${from} was rolled back by the command podsched rollback; revision ${to} runs again`,
+        true,
+      );
+    } finally {
+      this.#turning.delete(key);
+    }
+    this.#trials.forget(key);
+    const now = this.stops.sent(key)?.revision === to;
+    if (now) await this.hold(key);
+    return { back: true, from, to, now };
+  }
+
   stop(): void {
     this.#prefetch.stop();
     this.#trials.stop();
     this.#steady.stop();
+  }
+
+  #send(update: PodUpdate): void {
+    this.carriedOut(update);
+    this.deps.emit?.(update);
   }
 
   #good({ key, revision }: DesiredPod): void {

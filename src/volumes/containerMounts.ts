@@ -98,12 +98,15 @@ async function volumeMount(
     if (subPath !== '') throw new Error(`volume "${volume.name}" is an image, which cannot be mounted in part`);
     return { ...words, hostPath: '', image };
   }
-  if (subPath === '') return { ...words, hostPath: kind.path(place) };
+  const within = kind.within?.(place);
+  if (subPath === '' && within === undefined) return { ...words, hostPath: kind.path(place) };
   const hostPath = `${subPathFolder(pod, volume.name, container.name)}/${index}`;
   try {
-    await bindSubPath(deps.mounter, kind.path(place), subPath, hostPath);
+    const inside = within === undefined ? subPath : [within.path, subPath].filter((part) => part !== '').join('/');
+    await bindSubPath(deps.mounter, within?.root ?? kind.path(place), inside, hostPath, subPath === '');
   } catch (e) {
-    const text = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`;
+    const what = subPath === '' ? 'hostPath' : 'subPath';
+    const text = `failed to prepare ${what} for volumeMount "${mount.name}" of container "${container.name}"`;
     // the words of the system name parts of a path, which may be parts of a Secret's value
     throw new Error(text, { cause: mount.subPathExpr ? new Error(codeOf(e)) : e });
   }

@@ -5,6 +5,7 @@
  */
 import type { Stats } from 'node:fs';
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { basename, dirname, relative } from 'node:path';
 import type { DesiredPod } from '../api/desired.ts';
 import type { HostPathType, HostPathVolumeSource } from '../api/v1.ts';
 import { codeOf, isMissing } from '../world/errno.ts';
@@ -12,18 +13,30 @@ import { describeError } from '../world/log.ts';
 import { openFolder, openFollowing, pathOf } from './descriptor.ts';
 import type { HostLooks } from './hostLooks.ts';
 import type { VolumeKind, VolumePlace } from './kind.ts';
+import { openInside } from './subPath.ts';
 
 /** `heldBack` rejects while a disk of the node that the path lies on is away: without it the path is another folder, on the card. */
-export function hostPathKind(looks: HostLooks, heldBack?: (desired: DesiredPod, path: string) => Promise<void>): VolumeKind {
-  const check = async ({ desired, volume: { hostPath } }: VolumePlace): Promise<void> => {
-    await heldBack?.(desired, hostPath?.path ?? '');
-    await checkHostPath(hostPath, looks);
+export function hostPathKind(
+  looks: HostLooks,
+  heldBack?: (desired: DesiredPod, path: string) => Promise<void>,
+  rootOf?: (desired: DesiredPod, path: string) => string | undefined,
+): VolumeKind {
+  const within = ({ desired, volume: { hostPath } }: VolumePlace): Within | undefined => {
+    const path = hostPath?.path ?? '';
+    const root = rootOf?.(desired, path);
+    return root === undefined ? undefined : { root, path: relative(root, path) };
+  };
+  const check = async (place: VolumePlace): Promise<void> => {
+    const { hostPath } = place.volume;
+    await heldBack?.(place.desired, hostPath?.path ?? '');
+    await checkHostPath(hostPath, looks, within(place));
   };
   return {
     handles: ({ hostPath }) => hostPath !== undefined,
     setUp: check,
     check,
     path: ({ volume: { hostPath } }) => hostPath?.path ?? '',
+    within,
     readOnly: false,
     managed: false,
   };
@@ -31,8 +44,15 @@ export function hostPathKind(looks: HostLooks, heldBack?: (desired: DesiredPod, 
 
 const failed = (path: string, text: string): Error => new Error(`hostPath type check failed: ${path} ${text}`);
 
-/** Resolves when the path is of its type, made where the type asks for it. */
-export async function checkHostPath(source: HostPathVolumeSource | undefined, looks: Pick<HostLooks, 'at'>): Promise<void> {
+/** A path, and what it must not lead out of. */
+type Within = NonNullable<ReturnType<NonNullable<VolumeKind['within']>>>;
+
+/** Resolves when the path is of its type, made where the type asks for it; `within`: and only there, whatever its links become. */
+export async function checkHostPath(
+  source: HostPathVolumeSource | undefined,
+  looks: Pick<HostLooks, 'at'>,
+  within?: Within,
+): Promise<void> {
   const { path = '', type = '' } = source ?? {};
   const lookAt = (): Promise<Stats | undefined> =>
     looks.at(path).catch((e: unknown) => {
@@ -41,11 +61,11 @@ export async function checkHostPath(source: HostPathVolumeSource | undefined, lo
   if (path.split('/').includes('..')) throw failed(path, "must not contain '..'");
   let found = await lookAt();
   if (found === undefined && type === 'DirectoryOrCreate') {
-    await makeFolders(path);
+    await (within === undefined ? makeFolders(path) : makeInside(path, within));
     found = await lookAt();
   }
   if (found === undefined && type === 'FileOrCreate') {
-    await makeFile(path);
+    await (within === undefined ? makeFile(path, path) : makeFileInside(path, within));
     found = await lookAt();
   }
   const wrong = wrongType(type, found);
@@ -95,10 +115,30 @@ async function folderOf(path: string): Promise<FileHandle> {
   return made;
 }
 
-/** Folders above it are not made. */
-async function makeFile(path: string): Promise<void> {
+/** What must not be led out of is the owner's, and made as any path. */
+async function makeInside(path: string, { root, path: rest }: Within): Promise<void> {
+  await makeFolders(root);
+  const made = await openInside(root, rest).catch((e: unknown) => {
+    throw failed(path, `cannot be created (${codeOf(e)})`);
+  });
+  await made.close();
+}
+
+async function makeFileInside(path: string, { root, path: rest }: Within): Promise<void> {
+  const folder = await openInside(root, dirname(rest)).catch((e: unknown) => {
+    throw failed(path, `cannot be created (${codeOf(e)})`);
+  });
   try {
-    const file = await open(path, 'ax', 0o644);
+    await makeFile(path, `${pathOf(folder)}/${basename(rest)}`);
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Folders above it are not made. `at`: where it is made. */
+async function makeFile(path: string, at: string): Promise<void> {
+  try {
+    const file = await open(at, 'ax', 0o644);
     await file.chmod(0o644).finally(() => file.close());
   } catch (e) {
     if (codeOf(e) !== 'EEXIST') throw failed(path, `cannot be created (${codeOf(e)})`); // somebody was quicker

@@ -26,6 +26,11 @@ export interface VolumeKind {
   forget?(pod: string): void;
   /** Looked at again before each start of a container. Rejects when it cannot be mounted now. */
   check?(place: VolumePlace): Promise<void>;
+  /**
+   * Where the path must stay: it is opened step by step from `root`, and what is open is bound, since who writes there could turn a part of
+   * the path into a link between the look and the mount. undefined: the path is mounted as it is.
+   */
+  within?(place: VolumePlace): { readonly root: string; readonly path: string } | undefined;
   /** The path that is mounted; '' for an image. */
   path(place: VolumePlace): string;
   /** The image that is mounted in place of a path: its id, here on the node by then. Rejects as `check`. */

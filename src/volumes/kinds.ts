@@ -11,10 +11,12 @@ import { type ProjectionDeps, projectionKinds } from './projectionKind.ts';
 export interface VolumeKindsDeps extends EmptyDirDeps, HostLooksDeps, ImageVolumeDeps, ProjectionDeps {
   /** Rejects when a path of the node is held back from this pod now. Left out: none is. */
   readonly checkPath?: (desired: DesiredPod, path: string) => Promise<void>;
+  /** The allowed path that a hostPath of this pod may not lead out of. Left out, undefined: it may lead anywhere. */
+  readonly rootOf?: (desired: DesiredPod, path: string) => string | undefined;
 }
 
 export const volumeKinds = (deps: VolumeKindsDeps): readonly VolumeKind[] => [
-  hostPathKind(new HostLooks(deps), deps.checkPath),
+  hostPathKind(new HostLooks(deps), deps.checkPath, deps.rootOf),
   imageVolumeKind(deps),
   ...projectionKinds(deps),
   emptyDirKind(deps),

@@ -57,6 +57,8 @@ export interface VolumeManagerDeps {
   readonly objects?: ObjectLookup;
   /** Rejects when a hostPath is held back from a pod now, as a disk that is away. Left out: none is. */
   readonly checkPath?: (desired: DesiredPod, path: string) => Promise<void>;
+  /** The path that a hostPath of a pod may not lead out of. Left out, undefined: none. */
+  readonly rootOf?: (desired: DesiredPod, path: string) => string | undefined;
   /** The runtime's name and version, empty before it was asked. Left out: it has no image volumes. */
   readonly runtimeVersion?: () => { readonly name: string; readonly version: string };
 }

@@ -5,8 +5,8 @@ import { spawn } from 'node:child_process';
 import { type FileHandle, readFile } from 'node:fs/promises';
 
 export interface Mounter {
-  /** Binds what the descriptor has open, whatever its path names by now. */
-  bind(source: FileHandle, target: string): Promise<void>;
+  /** Binds what the descriptor has open, whatever its path names by now; `whole`: with what is mounted below it. */
+  bind(source: FileHandle, target: string, whole?: boolean): Promise<void>;
   /** A file system in memory. Rejects with mount's own words. */
   mount(type: 'tmpfs' | 'hugetlbfs', target: string, options: readonly string[]): Promise<void>;
   /** Rejects while it is in use. */
@@ -57,7 +57,8 @@ export const parseMountPoints = (mountinfo: string): string[] =>
 
 // --no-canonicalize: mount(8) would else turn the descriptor back into a path, which may name something else by now
 export const systemMounter: Mounter = {
-  bind: (source, target) => run('mount', ['--no-canonicalize', '--bind', `/proc/self/fd/${inheritedFd}`, target], source),
+  bind: (source, target, whole = false) =>
+    run('mount', ['--no-canonicalize', whole ? '--rbind' : '--bind', `/proc/self/fd/${inheritedFd}`, target], source),
   mount: (type, target, options) =>
     run('mount', ['--no-canonicalize', '-t', type, ...(options.length === 0 ? [] : ['-o', options.join(',')]), type, target]),
   makePrivate: (target) => run('mount', ['--no-canonicalize', '--make-rprivate', target]),

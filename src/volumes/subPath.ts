@@ -71,8 +71,8 @@ async function placeIn(folder: FileHandle, name: string, root: FileHandle): Prom
   return made;
 }
 
-/** Binds the subPath to `target`. What is bound there already stays when it is the same. */
-export async function bindSubPath(mounter: Mounter, volume: string, subPath: string, target: string): Promise<void> {
+/** Binds the subPath to `target`; `whole`: with what is mounted below it. What is bound there already stays when it is the same. */
+export async function bindSubPath(mounter: Mounter, volume: string, subPath: string, target: string, whole = false): Promise<void> {
   const source = await openInside(volume, subPath);
   try {
     const wanted = await source.stat();
@@ -81,7 +81,7 @@ export async function bindSubPath(mounter: Mounter, volume: string, subPath: str
       await unbind(mounter, target);
     }
     await makeTarget(target, wanted.isDirectory());
-    await mounter.bind(source, target);
+    await mounter.bind(source, target, whole);
     if (!isSameInode(await stat(target), wanted)) throw new Error('another file was bound than was looked at');
   } finally {
     await source.close();

@@ -4,13 +4,27 @@ export interface BrokerMessage {
   readonly payload: Uint8Array;
   readonly retain: boolean;
   readonly qos: 0 | 1 | 2;
+  /** Where the sender wants an answer (MQTT 5). */
+  readonly responseTopic?: string;
+  /** What the sender knows its question by (MQTT 5). */
+  readonly correlationData?: Uint8Array;
 }
+
+/** The largest payload that is given on, in bytes; what is larger is dropped and counted. */
+export const maxInboundBytes = 256 * 1024;
+
+/** Why a message never got further than the door: `size` (payload or properties), `topic` (not UTF-8, or no topic at all), `properties` (malformed). */
+export type DropReason = 'size' | 'topic' | 'properties';
 
 export interface PublishOptions {
   readonly qos: 0 | 1;
   readonly retain: boolean;
   /** Message expiry in seconds (MQTT 5; left out in 3.1.1). */
   readonly expirySeconds?: number;
+  /** MQTT 5; left out in 3.1.1. */
+  readonly responseTopic?: string;
+  /** MQTT 5; left out in 3.1.1. */
+  readonly correlationData?: Uint8Array;
 }
 
 export interface ConnectOptions {
@@ -41,6 +55,7 @@ export interface BrokerConnection {
   readonly receiveMaximum?: number;
   /** Resolves at PUBACK (QoS 1) or when written (QoS 0). Rejects with BrokerError; the message is then the caller's again. */
   publish(topic: string, payload: string | Uint8Array, options: PublishOptions): Promise<void>;
+  /** One SUBSCRIBE. Rejects with BrokerError; with a code: the broker refuses one of the filters (SUBACK 0x80 and above), the others stand. */
   subscribe(filters: readonly string[], qos: 0 | 1): Promise<void>;
   unsubscribe(filters: readonly string[]): Promise<void>;
   /** DISCONNECT and close. `drop` closes the socket without a word (the will is then published). */
@@ -49,6 +64,8 @@ export interface BrokerConnection {
 
 export interface BrokerHandlers {
   onMessage(message: BrokerMessage): void;
+  /** Something arrived that nobody is given: too large, or malformed. */
+  onDropped?(reason: DropReason): void;
   /** Once, when the connection is gone for any reason; the code is the MQTT 5 reason code when there was one. */
   onClose(error: BrokerError | undefined): void;
 }

@@ -5,6 +5,8 @@ export interface FileText {
   readonly content:
     | { readonly ok: true; readonly bytes: Uint8Array }
     | { readonly ok: false; readonly reason: string; readonly message: string };
+  /** What stands in the file of the same name with `.sig` behind it. */
+  readonly signature?: Uint8Array;
   /** Others may write this file: told as a warning, refused when strict. */
   readonly insecure?: string;
 }

@@ -52,6 +52,7 @@ const floors: Readonly<Record<string, number>> = {
   broker: 2,
   node: 2,
   store: 2,
+  homeassistant: 2,
   container: 1,
   handlers: 1,
   policy: 1,

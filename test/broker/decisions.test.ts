@@ -2,13 +2,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { NodeOnlineSchema } from '../../src/api/payloads.ts';
+import { DueQueue } from '../../src/broker/due.ts';
+import { filterMatches, isFilter, isTopic } from '../../src/broker/filters.ts';
 import { onlinePayload, parseOnline } from '../../src/broker/online.ts';
-import { blamesMessage, codeMeaning, fullJitterMs, isPlainBeyondLoopback, splayMs } from '../../src/broker/reconnect.ts';
+import { blamesFilter, blamesMessage, codeMeaning, fullJitterMs, isPlainBeyondLoopback, splayMs } from '../../src/broker/reconnect.ts';
 import { RetainedTopics } from '../../src/broker/retained.ts';
 import { MessageRing } from '../../src/broker/ring.ts';
 import { payloadBytes, trimPayload } from '../../src/broker/trim.ts';
 import type { Monotonic } from '../../src/world/clock.ts';
 import { topicMatches } from '../fakes/fakeBroker.ts';
+import { cpuMs } from '../until.ts';
 
 const at = (ms: number) => ms as Monotonic;
 
@@ -217,4 +220,93 @@ test('what a stranger writes on the own topic is taken only as far as a node cou
     { boot: 'x' },
   ])
     assert.deepEqual(heard(o), { state: 'online', machine: 'b1' }, JSON.stringify(o));
+});
+
+test('a filter takes in what the standard says, and the fake agrees', () => {
+  const level = fc.constantFrom('a', 'b', 'ab', '');
+  const filter = fc
+    .array(fc.oneof(level, fc.constant('+')), { minLength: 1, maxLength: 4 })
+    .chain((levels) => fc.boolean().map((hash) => [...levels, ...(hash ? ['#'] : [])].join('/')));
+  const topic = fc.array(level, { minLength: 1, maxLength: 5 }).map((levels) => levels.join('/'));
+  fc.assert(
+    fc.property(filter, topic, (f, t) => {
+      assert.equal(filterMatches(f, t), topicMatches(f, t), `${f} ${t}`);
+    }),
+    { numRuns: 2_000 },
+  );
+  const cases: [string, string, boolean][] = [
+    ['a/#', 'a', true],
+    ['a/#', 'ab', false],
+    ['a/+/#', 'a/b', true],
+    ['a/+/#', 'a', false],
+    ['cmd/+', 'cmd/x/y', false],
+  ];
+  for (const [f, t, matches] of cases) assert.equal(filterMatches(f, t), matches, `${f} ${t}`);
+});
+
+test('what a broker would hang up over is neither topic nor filter', () => {
+  for (const t of ['a', 'podsched/v1/desired/all/default/configmap:a~b', 'grüße/€']) assert.ok(isTopic(t) && isFilter(t), t);
+  for (const f of ['#', '+', 'a/+/b', 'a/#']) assert.ok(isFilter(f) && !isTopic(f), f);
+  for (const f of ['', 'a#', 'a/#/b', 'a+/b', '\u0000', 'a\u007f', 'a\u0085', '\ufffd', '\ud800', 'x'.repeat(1_025)])
+    assert.ok(!isFilter(f) && !isTopic(f), JSON.stringify(f));
+});
+
+test('which ends blame a SUBSCRIBE that is out', () => {
+  for (const code of [undefined, 0x80, 0x83, 0x8f, 0xa2]) assert.ok(blamesFilter(code), `${code}`);
+  for (const code of [0x87, 0x8b, 0x8d, 0x8e, 0x95, 0x97]) assert.ok(!blamesFilter(code), `${code}`);
+});
+
+test('the queue of moments is what a sorted list would be', () => {
+  const step = fc.record({ key: fc.integer({ min: 0, max: 8 }), at: fc.option(fc.integer({ min: 0, max: 20 }), { nil: undefined }) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+      const queue = new DueQueue();
+      const plain = new Map<string, number>();
+      for (const { key, at } of steps) {
+        if (at === undefined) {
+          queue.delete(`${key}`);
+          plain.delete(`${key}`);
+        } else {
+          queue.set(`${key}`, at);
+          plain.set(`${key}`, at);
+        }
+        const first = queue.first();
+        assert.equal(first?.at, plain.size === 0 ? undefined : Math.min(...plain.values()));
+        if (first !== undefined) assert.equal(plain.get(first.key), first.at);
+      }
+    }),
+  );
+});
+
+test('telling four times as many topics costs little more than four times as much', () => {
+  const tellAll = (n: number) => () => {
+    const map = new RetainedTopics(() => 0.5);
+    for (let i = 0; i < n; i++) {
+      map.set(`nodes/pi/pods/default/p${i}`, `${i}`, { qos: 1, expirySeconds: 60 });
+      map.nextAt(at(0));
+    }
+    map.spread(true, at(0));
+    let told = 0;
+    for (let now = 0; now <= 10_000; now += 5) {
+      for (let o = map.next(at(now), false); o !== undefined; o = map.next(at(now), false)) {
+        map.sent(o.topic);
+        map.nextAt(at(now));
+        map.acked(o, at(now));
+        told++;
+      }
+    }
+    assert.equal(told, n);
+  };
+  tellAll(500)();
+  const few = cpuMs(tellAll(2_000));
+  const many = cpuMs(tellAll(8_000));
+  assert.ok(many < 10 * few + 50, `${few} ms for 2,000, ${many} ms for 8,000`);
+});
+
+test('the ring is bounded in characters too', () => {
+  const ring = new MessageRing(200);
+  for (let i = 0; i < 100; i++) ring.push('t', `${i}${'x'.repeat(100_000)}`, { qos: 1 }, at(i));
+  assert.ok(ring.length >= 5 && ring.length <= 6, `${ring.length}`);
+  assert.equal(ring.dropped, 100 - ring.length);
+  assert.match(ring.take(at(200), false)?.payload ?? '', /^9[45]x/);
 });

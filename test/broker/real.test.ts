@@ -9,9 +9,10 @@ import { BrokerSession, type BrokerSessionDeps } from '../../src/broker/session.
 import { systemClock } from '../../src/world/clock.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { type Mosquitto, startMosquitto } from '../device/mosquitto.ts';
+import { freePort } from '../device/process.ts';
 import { retainedOnly } from '../device/told.ts';
 import { until } from '../until.ts';
-import { FakeIdentity, onlineTopic, root, webTopic } from './rig.ts';
+import { FakeIdentity, FakeInbox, onlineTopic, root, webTopic } from './rig.ts';
 
 interface Running {
   readonly session: BrokerSession;
@@ -51,6 +52,23 @@ function start(server: string, more: Partial<BrokerSessionDeps> = {}): Running {
 }
 
 const retained = (m: Mosquitto, filter: string) => retainedOnly(m.port, filter, 1);
+/** One message from a 3.1.1 client. */
+async function publishOnce(m: Mosquitto, topic: string, payload: string): Promise<void> {
+  const connection = await new MqttBroker().connect(
+    {
+      server: m.url,
+      protocolVersion: 4,
+      clientId: `once-${Math.random()}`,
+      cleanStart: true,
+      keepaliveSeconds: 60,
+      will: { topic: 'once', payload: '', qos: 1, retain: true, delaySeconds: 0, expirySeconds: 60 },
+    },
+    { onMessage: () => {}, onClose: () => {} },
+  );
+  await connection.publish(topic, payload, { qos: 1, retain: false });
+  await connection.end('disconnect');
+}
+
 const settled = (r: Running): boolean => r.session.connected() && r.session.counters().dirtyTopics === 0;
 
 test('field case I2: mosquitto without persistence is killed and started again: twenty topics are back', async () => {
@@ -177,6 +195,120 @@ test('field case I6: mosquitto with a small max_packet_size: the large status is
   assert.ok(told.metadata.annotations['podsched.dev/truncated']);
   await r.stop();
   await m.stop();
+});
+
+const ownDesired = 'podsched/v1/desired/nodes/pi-1/#';
+const commands = 'podsched/v1/cmd/pi-1/+';
+const desired = (i: number) => `podsched/v1/desired/nodes/pi-1/default/p${i}`;
+const retainedTopics = (inbox: FakeInbox): Set<string> => new Set(inbox.messages.filter((m) => m.retain).map((m) => m.topic));
+
+test('1,100 retained under one filter: mosquitto drops some, the snapshot ends all the same, and the missing are fetched by name', async () => {
+  const m = await startMosquitto();
+  const door = new MqttBroker();
+  const operator = await door.connect(
+    {
+      server: m.url,
+      protocolVersion: 5,
+      clientId: 'operator',
+      cleanStart: true,
+      keepaliveSeconds: 60,
+      will: { topic: 'operator', payload: '', qos: 1, retain: true, delaySeconds: 0, expirySeconds: 60 },
+    },
+    { onMessage: () => {}, onClose: () => {} },
+  );
+  const topics = Array.from({ length: 1_100 }, (_, i) => desired(i));
+  for (const topic of topics) await operator.publish(topic, '{}', { qos: 1, retain: true });
+  const inbox = new FakeInbox();
+  const r = start(m.url, { inbox });
+  r.session.follow([commands, ownDesired]);
+  await until('the snapshot', () => inbox.lines.includes(`snapshot ${ownDesired}`));
+  const missing = topics.filter((t) => !retainedTopics(inbox).has(t));
+  assert.ok(missing.length > 0 && missing.length < 200, `${missing.length} missing`);
+  await r.session.fetch(missing);
+  assert.equal(retainedTopics(inbox).size, topics.length);
+  assert.deepEqual(r.session.conditions(), []);
+  await r.stop();
+  await operator.end('disconnect');
+  await m.stop();
+});
+
+test('what a 3.1.1 client publishes to an absent MQTT 5 node comes before the first marker, and says so', async () => {
+  const m = await startMosquitto();
+  const inbox = new FakeInbox();
+  const door = new MqttBroker();
+  let refuse = false;
+  const r = start(m.url, {
+    inbox,
+    broker: { connect: (...args) => (refuse ? Promise.reject(new Error('not yet')) : door.connect(...args)) },
+  });
+  r.session.follow([commands, ownDesired]);
+  await until('followed', () => inbox.lines.includes(`snapshot ${ownDesired}`));
+  refuse = true;
+  const command = (verb: string) => publishOnce(m, `podsched/v1/cmd/pi-1/${verb}`, '{}');
+  // another with the same client id throws the node out, and leaves the session as it is
+  const thrower = await door.connect(
+    {
+      server: m.url,
+      protocolVersion: 5,
+      clientId: 'podsched-pi-1-aaaaaaaaaaaa',
+      cleanStart: false,
+      keepaliveSeconds: 60,
+      will: { topic: 'thrower', payload: '', qos: 1, retain: true, delaySeconds: 0, expirySeconds: 60 },
+    },
+    { onMessage: () => {}, onClose: () => {} },
+  );
+  await thrower.end('disconnect');
+  await until('noticed', () => !r.session.connected());
+  await command('restart');
+  refuse = false;
+  inbox.take();
+  await until('back', () => inbox.lines.includes(`snapshot ${ownDesired}`));
+  await command('get');
+  await until('the second', () => inbox.messages.length === 2);
+  assert.deepEqual(
+    inbox.messages.map((c) => [c.topic.split('/').at(-1), c.queued]),
+    [
+      ['restart', true],
+      ['get', false],
+    ],
+  );
+  await r.stop();
+  await m.stop();
+});
+
+test('over a WebSocket the same: what is told is retained, and what is followed comes', async () => {
+  const port = await freePort();
+  // libwebsockets binds to no address, only to an interface
+  const m = await startMosquitto({
+    listener: `allow_anonymous true\nlistener ${port}\nbind_interface lo\nprotocol websockets\nallow_anonymous true`,
+  });
+  const inbox = new FakeInbox();
+  const r = start(`ws://127.0.0.1:${port}/mqtt`, { inbox });
+  r.session.follow([ownDesired]);
+  r.session.tell(desired(1), 'x'.repeat(50_000), { qos: 1 });
+  await until('the snapshot', () => inbox.lines.includes(`snapshot ${ownDesired}`) && settled(r));
+  await until('the message', () => inbox.texts().includes('x'.repeat(50_000)));
+  assert.deepEqual(r.session.conditions(), []);
+  await r.stop();
+  await m.stop();
+});
+
+test('the embedded broker lets the marker pass retained messages by: what is told as the snapshot is all of it', async () => {
+  const embedded = await startEmbedded({ listen: '127.0.0.1:0' }, silentLog);
+  const first = start(embedded.url);
+  for (let i = 0; i < 300; i++) first.session.tell(desired(i), '{}', { qos: 1 });
+  await until('published', () => settled(first));
+  const identity = new FakeIdentity('bbbbbbbbbbbb');
+  const inbox = new FakeInbox();
+  const r = start(embedded.url, { inbox, identity: Object.assign(identity, { nodeName: 'pi-2' }) });
+  r.session.follow([ownDesired]);
+  await until('the snapshot', () => inbox.lines.includes(`snapshot ${ownDesired}`));
+  assert.equal(retainedTopics(inbox).size, 300);
+  await Promise.all([r.session.fetch([desired(1), desired(2), desired(999)]), r.session.fetch([desired(3)])]);
+  assert.equal(inbox.messages.length, 303);
+  await r.stop();
+  await first.stop();
+  await embedded.close();
 });
 
 test('the embedded broker serves the agent in 3.1.1, forgets with it, and is filled again', async () => {

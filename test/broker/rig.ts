@@ -1,5 +1,6 @@
 /** A session on a fake broker in virtual time, with the knobs a test turns. */
 import type { NodeOnline } from '../../src/api/payloads.ts';
+import type { Inbound, Inbox } from '../../src/broker/inbox.ts';
 import type { MessageReport } from '../../src/broker/sender.ts';
 import { BrokerSession, type BrokerSessionDeps } from '../../src/broker/session.ts';
 import type { SessionIdentity } from '../../src/broker/words.ts';
@@ -36,6 +37,27 @@ export class FakeIdentity implements SessionIdentity {
     this.former = this.former.filter((m) => m !== machine);
   }
   formerMachines = () => this.former;
+}
+
+/** What an inbox was told, in order, as lines; a message is its topic, with `!` when retained and `?` when it may have been queued. */
+export class FakeInbox implements Inbox {
+  readonly lines: string[] = [];
+  readonly messages: Inbound[] = [];
+  message(m: Inbound): void {
+    this.messages.push(m);
+    this.lines.push(`${m.topic}${m.retain ? '!' : ''}${m.queued ? '?' : ''}`);
+  }
+  snapshot = (filters: readonly string[]) => void this.lines.push(`snapshot ${filters.join(' ')}`);
+  connected = (o: { readonly sessionPresent: boolean; readonly session: number }) =>
+    void this.lines.push(`connected${o.sessionPresent ? ' again' : ''}`);
+  disconnected = () => void this.lines.push('disconnected');
+  /** The lines so far, taken out. */
+  take(): string[] {
+    return this.lines.splice(0);
+  }
+  texts(): string[] {
+    return this.messages.map((m) => new TextDecoder().decode(m.payload));
+  }
 }
 
 export interface Rig {

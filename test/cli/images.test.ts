@@ -34,6 +34,7 @@ const images = (o: Partial<ImagesView> = {}): ImagesView => ({
   prune: async (dryRun) => ({ ok: true, value: pruned({ dryRun }) }),
   pull: async (image) => ({ ok: true, value: { image: `${image}:latest`, id: id('d') } }),
   import: async (path) => ({ ok: true, value: { images: [`from ${path}`], problems: [] } }),
+  pin: async (name) => ({ ok: true, value: { message: `${name} is pinned` } }),
   ...o,
 });
 

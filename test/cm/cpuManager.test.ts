@@ -100,6 +100,7 @@ class Machine {
       const id = await this.runtime.createContainer(sandbox, containerConfig(config, name, { resources }), config);
       this.manager.made(desired.uid, name, id, cpusetCpus);
       await this.runtime.startContainer(id);
+      this.manager.started(id);
     }
     await settle();
     await this.look();
@@ -372,6 +373,32 @@ test('a container that was being made while the rest changed is moved when it is
   m.manager.made(small.uid, 'c', id, '0-3');
   await settle();
   assert.deepEqual(m.on(), ['big/c 1-2', 'small/c 0,3']);
+});
+
+test('a container that was moved while it was being started is moved once more: the runtime may have made its process already', async () => {
+  const m = await machine();
+  const small = single('small');
+  m.pods.set(small.uid, small);
+  const config = sandboxConfig('small', { uid: small.uid });
+  const sandbox = await m.runtime.runSandbox(config, '');
+  const id = await m.runtime.createContainer(sandbox, containerConfig(config, 'c', { resources: { cpusetCpus: '0-3' } }), config);
+  m.manager.made(small.uid, 'c', id, '0-3');
+  await m.start(single('big', '2'));
+  assert.deepEqual(m.on(), ['big/c 1-2', 'small/c 0,3']);
+  assert.equal(m.moves(), 1);
+  // what was started has what it was made with
+  const made = m.runtime.containers.get(id);
+  assert.ok(made);
+  m.runtime.containers.set(id, { ...made, config: { ...made.config, resources: { cpusetCpus: '0-3' } } });
+  await m.runtime.startContainer(id);
+  m.manager.started(id);
+  await settle();
+  assert.equal(m.moves(), 1);
+  assert.deepEqual(m.on(), ['big/c 1-2', 'small/c 0,3']);
+  // and one that is started while the move is on its way
+  m.manager.started(id);
+  await settle();
+  assert.equal(m.moves(), 0);
 });
 
 test('what cannot work is told, and containers run on all CPUs as before', async () => {

@@ -33,6 +33,7 @@ export const configMap = (name: string, value = 'x'): string =>
 export class FakeFolder implements FolderReader {
   readonly files = new Map<string, string | Uint8Array | undefined>();
   readonly insecureFiles = new Map<string, string>();
+  readonly signatures = new Map<string, string>();
   insecure: string | undefined;
   missing = false;
   reads = 0;
@@ -44,6 +45,7 @@ export class FakeFolder implements FolderReader {
     if (this.missing) return { ok: false, message: '/m does not exist' };
     const files = [...this.files].sort().map(([name, content]): FileText => {
       const insecure = this.insecureFiles.get(name);
+      const signature = this.signatures.get(name);
       return {
         name,
         content:
@@ -51,6 +53,7 @@ export class FakeFolder implements FolderReader {
             ? { ok: false, reason: 'Unreadable', message: 'permission denied' }
             : { ok: true, bytes: typeof content === 'string' ? new TextEncoder().encode(content) : content },
         ...(insecure === undefined ? {} : { insecure }),
+        ...(signature === undefined ? {} : { signature: new TextEncoder().encode(signature) }),
       };
     });
     return { ok: true, files, ...(this.insecure === undefined ? {} : { insecure: this.insecure }) };

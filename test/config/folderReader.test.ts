@@ -56,6 +56,24 @@ const watching = (r: FsFolderReader) => {
   return { state, next, stop: () => stop.abort() };
 };
 
+test('a signature beside a manifest is given with it, and is no manifest; one that cannot be read is none', async () => {
+  const dir = await folder();
+  await writeFile(join(dir, 'a.yaml'), 'a');
+  await writeFile(join(dir, 'a.yaml.sig'), 'signed');
+  await writeFile(join(dir, 'b.yaml'), 'b');
+  await mkdir(join(dir, 'b.yaml.sig'));
+  await writeFile(join(dir, 'c.yaml.sig'), 'alone');
+  const listing = await reader(dir).read();
+  assert.ok(listing.ok);
+  assert.deepEqual(
+    listing.files.map((f) => [f.name, f.signature === undefined ? undefined : Buffer.from(f.signature).toString()]),
+    [
+      ['a.yaml', 'signed'],
+      ['b.yaml', undefined],
+    ],
+  );
+});
+
 test('manifests are given whole, by name; droppings, folders and the configuration are not given or named as what they are', async () => {
   const dir = await folder();
   for (const name of ['b.yaml', 'a.json', '.x.yaml', 'b.yaml~', '4913', 'podsched.yaml', 'c.txt'])

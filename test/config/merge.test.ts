@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiObject, KeyText, Source } from '../../src/api/objects.ts';
 import type { DecodedFile } from '../../src/config/decode.ts';
-import { type Entry, isSame, mergeFolder, pickWinner } from '../../src/config/merge.ts';
+import { type Entry, isSame, mergeSources, pickWinner } from '../../src/config/merge.ts';
 
 const key = 'ConfigMap/default/a' as KeyText;
 const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } } as ApiObject;
@@ -43,7 +43,7 @@ const filesOf = (text: string): DecodedFile[] =>
       };
     });
 const shown = (before: string, files: string): string => {
-  const wanted = mergeFolder(entryOf(before), filesOf(files), 'now')[0];
+  const wanted = mergeSources({ before: entryOf(before), files: filesOf(files), now: 'now' })[0];
   return (wanted?.candidates ?? [])
     .map((c) => `${c === wanted?.winner ? '@' : ''}${c.source.replace('file:', '')}:${c.revision}`)
     .join(' ');
@@ -80,15 +80,15 @@ for (const [before, files, after, claim] of table) {
 }
 
 test('first-seen times stay with the revision', () => {
-  const [same] = mergeFolder(entryOf('@a:1'), filesOf('a:1'), 'now');
+  const [same] = mergeSources({ before: entryOf('@a:1'), files: filesOf('a:1'), now: 'now' });
   assert.equal(same?.winner?.firstSeen, 'then');
-  const [edited] = mergeFolder(entryOf('@a:1'), filesOf('a:2'), 'now');
+  const [edited] = mergeSources({ before: entryOf('@a:1'), files: filesOf('a:2'), now: 'now' });
   assert.equal(edited?.winner?.firstSeen, 'now');
 });
 
 test('isSame: only what the checkpoint would hold counts', () => {
   const entry = entryOf('@a:1 b:2').get(key);
-  const wanted = (before: string, files: string) => mergeFolder(entryOf(before), filesOf(files), 'now')[0];
+  const wanted = (before: string, files: string) => mergeSources({ before: entryOf(before), files: filesOf(files), now: 'now' })[0];
   assert.ok(isSame(entry, wanted('@a:1 b:2', 'a:1 b:2') ?? { key, candidates: [] }));
   assert.ok(!isSame(entry, wanted('@a:1 b:2', 'a:1 b:3') ?? { key, candidates: [] }));
   assert.ok(!isSame(entry, wanted('@a:1 b:2', 'a:1') ?? { key, candidates: [] }));

@@ -8,6 +8,8 @@ import {
   type BrokerHandlers,
   type BrokerMessage,
   type ConnectOptions,
+  type DropReason,
+  maxInboundBytes,
 } from '../../src/world/broker.ts';
 
 export interface BrokerUnderTest {
@@ -23,6 +25,7 @@ export interface BrokerUnderTest {
 interface Client {
   readonly connection: BrokerConnection;
   readonly messages: BrokerMessage[];
+  readonly dropped: DropReason[];
   readonly closed: Promise<BrokerError | undefined>;
 }
 
@@ -59,13 +62,18 @@ export function brokerContract(name: string, version: 4 | 5, start: () => Promis
     });
     const connect = async (clientId: string, more: Partial<ConnectOptions> = {}): Promise<Client> => {
       const messages: BrokerMessage[] = [];
+      const dropped: DropReason[] = [];
       let tell: (e: BrokerError | undefined) => void = () => {};
       const closed = new Promise<BrokerError | undefined>((resolve) => {
         tell = resolve;
       });
-      const handlers: BrokerHandlers = { onMessage: (m) => messages.push(m), onClose: (e) => tell(e) };
+      const handlers: BrokerHandlers = {
+        onMessage: (m) => messages.push(m),
+        onDropped: (reason) => dropped.push(reason),
+        onClose: (e) => tell(e),
+      };
       const connection = await under.broker.connect(options(clientId, more), handlers);
-      const client = { connection, messages, closed };
+      const client = { connection, messages, dropped, closed };
       clients.push(client);
       return client;
     };
@@ -171,6 +179,76 @@ export function brokerContract(name: string, version: 4 | 5, start: () => Promis
         Array.from({ length: 100 }, (_, i) => a.connection.publish(`hundred/${i}`, 'x'.repeat(500), { qos: 1, retain: false })),
       );
       await eventually('all came', () => a.messages.length === 100);
+    });
+
+    test('exact topics, several in one SUBSCRIBE, bring what is retained under each, and again when asked for again', async () => {
+      const a = await connect('exact');
+      for (const i of [1, 2, 3]) await a.connection.publish(`exact/${i}`, `${i}`, keep);
+      const b = await connect('exact-reader');
+      for (let round = 1; round <= 2; round++) {
+        await b.connection.subscribe(['exact/1', 'exact/3', 'exact/none'], 1);
+        await eventually('both', () => b.messages.length === 2 * round);
+        await b.connection.unsubscribe(['exact/1', 'exact/3', 'exact/none']);
+      }
+      assert.deepEqual(b.messages.map((m) => `${m.topic} ${text(m)} ${m.retain}`).toSorted(), [
+        'exact/1 1 true',
+        'exact/1 1 true',
+        'exact/3 3 true',
+        'exact/3 3 true',
+      ]);
+      for (const i of [1, 2, 3]) await a.connection.publish(`exact/${i}`, '', keep);
+    });
+
+    test('a filter subscribed once more on the same connection brings its retained messages once more', async () => {
+      const a = await connect('once-more');
+      await a.connection.publish('more/x', 'x', keep);
+      for (let round = 1; round <= 2; round++) {
+        await a.connection.subscribe(['more/#'], 1);
+        await eventually('retained', () => a.messages.filter((m) => m.retain).length === round);
+      }
+      await a.connection.publish('more/x', '', keep);
+    });
+
+    test('responseTopic and correlationData arrive in MQTT 5, live and retained, and are left out in 3.1.1', async () => {
+      const a = await connect('asker');
+      const b = await connect('answerer');
+      await b.connection.subscribe(['ask/+'], 1);
+      const correlationData = Uint8Array.of(0, 1, 254, 255);
+      const how = { qos: 1, retain: true, responseTopic: 'reply/here', correlationData, expirySeconds: 60 } as const;
+      await a.connection.publish('ask/x', 'question', how);
+      await eventually('question', () => b.messages.length > 0);
+      const c = await connect('late-answerer');
+      await c.connection.subscribe(['ask/+'], 1);
+      await eventually('retained question', () => c.messages.length > 0);
+      for (const m of [b.messages[0], c.messages[0]]) {
+        assert.equal(m?.responseTopic, version === 5 ? 'reply/here' : undefined);
+        assert.deepEqual(m?.correlationData && [...m.correlationData], version === 5 ? [...correlationData] : undefined);
+      }
+      await a.connection.publish('ask/x', '', keep);
+    });
+
+    test('a payload that is too large reaches nobody, and ends nothing; the next one comes', async () => {
+      const a = await connect('large');
+      const b = await connect('large-reader');
+      await b.connection.subscribe(['large/+'], 1);
+      // enough of them that a broker waiting for their acknowledgement would send nothing more
+      for (let i = 0; i < 25; i++) await a.connection.publish(`large/${i}`, 'x'.repeat(maxInboundBytes + 1), { qos: 1, retain: false });
+      await a.connection.publish('large/small', 'y', { qos: 1, retain: false });
+      await eventually('small', () => b.messages.length > 0);
+      assert.deepEqual(b.messages.map(text), ['y']);
+      assert.deepEqual(
+        b.dropped,
+        Array.from({ length: 25 }, () => 'size'),
+      );
+    });
+
+    test('payloads are bytes, whatever they are', async () => {
+      const a = await connect('bytes');
+      await a.connection.subscribe(['bytes/#'], 1);
+      const odd = Uint8Array.of(0xff, 0, 0xc3, 0x28, 0x7b);
+      await a.connection.publish('bytes/x', odd, { qos: 1, retain: false });
+      await eventually('echo', () => a.messages.length > 0);
+      assert.deepEqual([...(a.messages[0]?.payload ?? [])], [...odd]);
     });
 
     if (version === 5) {

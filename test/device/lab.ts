@@ -4,9 +4,10 @@
  */
 import { type Agent, type AgentOptions, startAgent } from './agent.ts';
 import { type Bed, startBed } from './bed.ts';
-import { type Mosquitto, startMosquitto } from './mosquitto.ts';
+import { type Mosquitto, type MosquittoOptions, startMosquitto } from './mosquitto.ts';
 import { sleep } from './process.ts';
 import type { RawContainer } from './rawCri.ts';
+import { startTcpProxy, type TcpProxy } from './tcpProxy.ts';
 import { type Watcher, watchTopics } from './watcher.ts';
 
 export interface Witness {
@@ -23,7 +24,13 @@ export interface Lab {
   readonly agent: Agent;
   readonly watcher: Watcher;
   readonly witness: Witness;
+  /** Between the agent and its broker; whoever else speaks with the broker does so directly. */
+  readonly proxy: TcpProxy;
   stop(): Promise<void>;
+}
+
+export interface LabOptions extends AgentOptions {
+  readonly broker?: MosquittoOptions;
 }
 
 const podName = 'io.kubernetes.pod.name';
@@ -86,7 +93,7 @@ function startWitness(bed: Bed): Witness {
 }
 
 /** Starts all of it; what was started is ended again when a part of it cannot be. */
-export async function startLab(name: string, o: AgentOptions = {}): Promise<Lab> {
+export async function startLab(name: string, o: LabOptions = {}): Promise<Lab> {
   const undo: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     const failures: unknown[] = [];
@@ -96,15 +103,17 @@ export async function startLab(name: string, o: AgentOptions = {}): Promise<Lab>
   try {
     const bed = await startBed({ name });
     undo.push(() => bed.stop());
-    const broker = await startMosquitto();
+    const broker = await startMosquitto(o.broker);
     undo.push(() => broker.stop());
+    const proxy = await startTcpProxy(broker.port);
+    undo.push(() => proxy.close());
     const witness = startWitness(bed);
     undo.push(() => witness.end());
     const watcher = await watchTopics(broker.url);
     undo.push(() => watcher.end());
-    const agent = await startAgent(bed, { servers: [broker.url], nodeName: name, ...o });
+    const agent = await startAgent(bed, { servers: [`mqtt://127.0.0.1:${proxy.port}`], nodeName: name, ...o });
     undo.push(() => agent.remove());
-    return { bed, broker, agent, watcher, witness, stop };
+    return { bed, broker, agent, watcher, witness, proxy, stop };
   } catch (e) {
     await stop().catch(() => {});
     throw e;

@@ -22,8 +22,8 @@ packages=(containerd runc containernetworking-plugins busybox-static iproute2 ip
 # the emulated Pi has all of that inside; here is what makes its disk and what runs it
 [ "$what" = pi ] && packages=(qemu-system-arm qemu-utils qemu-user-static arch-test mmdebstrap e2fsprogs debian-archive-keyring)
 [ "$what" = deb ] && packages=(dpkg)
-# systemd for systemd-analyze and its like, nothing of it is started; a registry of our own for tests and bench
-[ "$what" = test ] && packages+=(systemd openssl)
+# systemd for systemd-analyze and its like, nothing of it is started; brokers of other makes; a registry of our own for tests and bench
+[ "$what" = test ] && packages+=(systemd openssl nats-server redis-server)
 case $what in test | bench) packages+=(docker-registry skopeo) ;; esac
 if [ "$what" = test ]; then # the image of sandboxes is compiled for all three machines, and tried on them
   packages+=(zstd gcc binutils gcc-arm-linux-gnueabihf qemu-user)
@@ -45,7 +45,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   active() { [ -d /run/systemd/system ] && systemctl is-active --quiet "$1"; }
   started=()
-  for service in containerd mosquitto docker-registry; do active $service || started+=("$service"); done
+  for service in containerd mosquitto docker-registry nats-server redis-server; do active $service || started+=("$service"); done
   apt-get -qq update </dev/null
   apt-get -qq install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null
   for service in "${started[@]}"; do # only those that did not run before

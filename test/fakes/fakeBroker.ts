@@ -10,7 +10,9 @@ import {
   type BrokerConnection,
   BrokerError,
   type BrokerHandlers,
+  type BrokerMessage,
   type ConnectOptions,
+  maxInboundBytes,
   type PublishOptions,
 } from '../../src/world/broker.ts';
 import type { Clock } from '../../src/world/clock.ts';
@@ -22,6 +24,9 @@ export interface FakePublish {
   readonly qos: 0 | 1;
   readonly retain: boolean;
   readonly expirySeconds?: number;
+  readonly responseTopic?: string;
+  /** As text. */
+  readonly correlationData?: string;
   /** Clock's monotonic ms. */
   readonly at: number;
 }
@@ -29,14 +34,18 @@ export interface FakePublish {
 /** `hold`: stored, PUBACK at `release()`; `cut`: stored, then the connection breaks before PUBACK; `lose`: not stored, PUBACK never; `swallow`: acknowledged and not stored, as 3.1.1 brokers answer what the ACL forbids; a number: PUBACK with that code, not stored. */
 export type PublishFate = 'ack' | 'hold' | 'lose' | 'swallow' | 'cut' | { readonly closeWith: number | undefined } | number;
 
-interface Retained {
+/** What travels with a message in MQTT 5. */
+type Properties = Pick<BrokerMessage, 'responseTopic' | 'correlationData'>;
+
+interface Retained extends Properties {
   readonly payload: string;
+  readonly bytes: Uint8Array;
   readonly expiresAt: number;
 }
 
 interface Session {
   readonly filters: Map<string, 0 | 1>;
-  readonly queue: { readonly topic: string; readonly payload: Uint8Array }[];
+  readonly queue: ({ readonly topic: string; readonly payload: Uint8Array } & Properties)[];
   connection: FakeConnection | undefined;
 }
 
@@ -47,6 +56,7 @@ export class FakeBroker implements Broker {
   readonly connects: { readonly at: number; readonly options: ConnectOptions }[] = [];
   readonly publishes: FakePublish[] = [];
   readonly subscribes: { readonly clientId: string; readonly filters: readonly string[] }[] = [];
+  readonly unsubscribes: { readonly clientId: string; readonly filters: readonly string[] }[] = [];
   /** Connection refused for everybody. */
   down = false;
   /** CONNACK code by options; undefined: taken. */
@@ -56,6 +66,10 @@ export class FakeBroker implements Broker {
   onPublish: (p: FakePublish) => PublishFate = () => 'ack';
   /** SUBACK code for a filter; undefined: granted. */
   onSubscribe: (clientId: string, filter: string) => number | undefined = () => undefined;
+  /** What a SUBSCRIBE ends the connection for, as AWS IoT does. */
+  hangsUpOn: (filter: string) => boolean = () => false;
+  /** How many retained messages of one filter reach a subscriber: mosquitto's queue drops the rest. */
+  queueLimit = Number.POSITIVE_INFINITY;
   maximumPacketBytes: number | undefined;
   #held: (() => void)[] = [];
   #wills = new Map<string, AbortController>();
@@ -77,7 +91,7 @@ export class FakeBroker implements Broker {
     const kept = clean ? undefined : before;
     const session: Session = kept ?? { filters: new Map(), queue: [], connection: undefined };
     this.sessions.set(options.clientId, session);
-    const connection = new FakeConnection(this, options, handlers, kept !== undefined, this.maximumPacketBytes);
+    const connection = new FakeConnection(this.clock, this, options, handlers, kept !== undefined, this.maximumPacketBytes);
     session.connection = connection;
     for (const m of session.queue.splice(0)) connection.deliver({ ...m, retain: false, qos: 1 });
     if (this.dropAfterConnack) queueMicrotask(() => connection.break(undefined, true));
@@ -93,11 +107,11 @@ export class FakeBroker implements Broker {
   }
 
   /** A client that is not under test says something. */
-  say(topic: string, payload: string, o: { readonly retain?: boolean; readonly expirySeconds?: number } = {}): void {
+  say(topic: string, payload: string, o: { readonly retain?: boolean; readonly expirySeconds?: number } & Properties = {}): void {
     this.route(topic, payload, {
+      ...o,
       qos: 1,
       retain: o.retain ?? false,
-      ...(o.expirySeconds !== undefined && { expirySeconds: o.expirySeconds }),
     });
   }
 
@@ -129,22 +143,37 @@ export class FakeBroker implements Broker {
   }
 
   /** Stores and hands on, as a broker does. */
-  route(topic: string, payload: string, o: PublishOptions): void {
-    if (o.retain && payload === '') this.retained.delete(topic);
+  route(topic: string, payload: string | Uint8Array, o: PublishOptions): void {
+    const properties = propertiesOf(o);
+    const bytes = typeof payload === 'string' ? new TextEncoder().encode(payload) : payload;
+    if (o.retain && bytes.length === 0) this.retained.delete(topic);
     else if (o.retain)
-      this.retained.set(topic, { payload, expiresAt: this.clock.monotonic() + (o.expirySeconds ?? Number.POSITIVE_INFINITY) * 1000 });
-    const bytes = new TextEncoder().encode(payload);
+      this.retained.set(topic, {
+        payload: textOf(payload),
+        bytes,
+        ...properties,
+        expiresAt: this.clock.monotonic() + (o.expirySeconds ?? Number.POSITIVE_INFINITY) * 1000,
+      });
     for (const s of this.sessions.values()) {
       const qos = Math.max(-1, ...[...s.filters].filter(([f]) => topicMatches(f, topic)).map(([, q]) => q));
       if (qos < 0) continue;
-      if (s.connection !== undefined) s.connection.deliver({ topic, payload: bytes, retain: false, qos: qos === 1 && o.qos === 1 ? 1 : 0 });
-      else if (qos === 1 && o.qos === 1) s.queue.push({ topic, payload: bytes });
+      if (s.connection !== undefined)
+        s.connection.deliver({ topic, payload: bytes, retain: false, qos: qos === 1 && o.qos === 1 ? 1 : 0, ...properties });
+      else if (qos === 1 && o.qos === 1) s.queue.push({ topic, payload: bytes, ...properties });
     }
   }
 
   /** @internal of FakeConnection */
-  received(c: FakeConnection, topic: string, payload: string, o: PublishOptions): PublishFate {
-    const p: FakePublish = { clientId: c.options.clientId, topic, payload, ...o, at: this.clock.monotonic() };
+  received(c: FakeConnection, topic: string, payload: string | Uint8Array, o: PublishOptions): PublishFate {
+    const { correlationData, ...rest } = o;
+    const p: FakePublish = {
+      clientId: c.options.clientId,
+      topic,
+      payload: textOf(payload),
+      ...rest,
+      ...(correlationData !== undefined && { correlationData: new TextDecoder().decode(correlationData) }),
+      at: this.clock.monotonic(),
+    };
     this.publishes.push(p);
     const fate = this.onPublish(p);
     if (fate === 'ack' || fate === 'hold' || fate === 'cut') this.route(topic, payload, o);
@@ -185,6 +214,7 @@ class FakeConnection implements BrokerConnection {
   #inbound = Promise.resolve();
 
   constructor(
+    private readonly clock: Clock,
     private readonly broker: FakeBroker,
     readonly options: ConnectOptions,
     private readonly handlers: BrokerHandlers,
@@ -196,12 +226,12 @@ class FakeConnection implements BrokerConnection {
   }
 
   publish(topic: string, payload: string | Uint8Array, options: PublishOptions): Promise<void> {
-    const text = typeof payload === 'string' ? payload : new TextDecoder().decode(payload);
-    const { expirySeconds: _v5, ...v4 } = options;
+    const { correlationData: _c, expirySeconds: _e, responseTopic: _r, ...v4 } = options;
     return this.#ask((resolve, reject) => {
       const limit = this.broker.maximumPacketBytes;
-      if (limit !== undefined && text.length + topic.length > limit) return this.break(this.protocolVersion === 5 ? 0x95 : undefined, true);
-      const fate = this.broker.received(this, topic, text, this.protocolVersion === 5 ? options : v4);
+      if (limit !== undefined && payload.length + topic.length > limit)
+        return this.break(this.protocolVersion === 5 ? 0x95 : undefined, true);
+      const fate = this.broker.received(this, topic, payload, this.protocolVersion === 5 ? options : v4);
       if (options.qos === 0) resolve();
       if (typeof fate === 'number') return reject(new BrokerError('publish error', fate));
       if (typeof fate === 'object') return this.break(fate.closeWith, true);
@@ -222,20 +252,27 @@ class FakeConnection implements BrokerConnection {
   subscribe(filters: readonly string[], qos: 0 | 1): Promise<void> {
     return this.#ask((resolve, reject) => {
       this.broker.subscribes.push({ clientId: this.options.clientId, filters });
+      let refused: number | undefined;
       for (const filter of filters) {
+        if (this.broker.hangsUpOn(filter)) return this.break(undefined, true);
         const code = this.broker.onSubscribe(this.options.clientId, filter);
-        if (code !== undefined) return reject(new BrokerError('subscription refused', code));
+        refused ??= code;
+        if (code !== undefined) continue;
         this.broker.sessions.get(this.options.clientId)?.filters.set(filter, qos);
-        for (const [topic, payload] of Object.entries(this.broker.retainedNow())) {
-          if (topicMatches(filter, topic)) this.deliver({ topic, payload: new TextEncoder().encode(payload), retain: true, qos });
+        const now = this.clock.monotonic();
+        const found = [...this.broker.retained].filter(([topic, r]) => r.expiresAt > now && topicMatches(filter, topic));
+        for (const [topic, r] of found.slice(0, this.broker.queueLimit)) {
+          this.deliver({ topic, payload: r.bytes, retain: true, qos, ...propertiesOf(r) });
         }
       }
-      resolve();
+      if (refused === undefined) resolve();
+      else reject(new BrokerError('subscription refused', refused));
     });
   }
 
   unsubscribe(filters: readonly string[]): Promise<void> {
     return this.#ask((resolve) => {
+      this.broker.unsubscribes.push({ clientId: this.options.clientId, filters });
       for (const f of filters) this.broker.sessions.get(this.options.clientId)?.filters.delete(f);
       resolve();
     });
@@ -246,9 +283,12 @@ class FakeConnection implements BrokerConnection {
     this.#close(undefined, how === 'drop');
   }
 
-  deliver(m: { readonly topic: string; readonly payload: Uint8Array; readonly retain: boolean; readonly qos: 0 | 1 }): void {
+  deliver(m: BrokerMessage): void {
+    const { correlationData: _c, responseTopic: _r, ...v4 } = m;
     this.#inbound = this.#inbound.then(() => {
-      if (this.#open) this.handlers.onMessage(m);
+      if (!this.#open) return;
+      if (m.payload.length > maxInboundBytes) this.handlers.onDropped?.('size');
+      else this.handlers.onMessage(this.protocolVersion === 5 ? m : v4);
     });
   }
 
@@ -283,6 +323,13 @@ class FakeConnection implements BrokerConnection {
     });
   }
 }
+
+const textOf = (payload: string | Uint8Array): string => (typeof payload === 'string' ? payload : new TextDecoder().decode(payload));
+
+const propertiesOf = ({ correlationData, responseTopic }: Properties): Properties => ({
+  ...(responseTopic !== undefined && { responseTopic }),
+  ...(correlationData !== undefined && { correlationData }),
+});
 
 export function topicMatches(filter: string, topic: string): boolean {
   const f = filter.split('/');

@@ -121,6 +121,7 @@ export class House {
     devices: (_desired, spec) => this.devices(spec.name),
     cpus: {
       cpusFor: (_desired, name) => this.cpusFor(name),
+      started: () => {},
       made: (_uid, name, _id, cpus) => this.madeOn.push(`${name} ${cpus ?? 'all'}`),
     },
     ensureImage: async (_desired, spec) => this.image(spec.name),

@@ -31,6 +31,7 @@ const view = (o: { prune?: PruneResult | undefined } & Partial<ImagesDeps> = {})
     gc: { list: async () => [web], prune: async () => ('prune' in o ? o.prune : nothing) },
     puller: { pullNow: async () => pulled },
     importer: { importByHand: async () => ({ ok: true, names: ['docker.io/library/x:1'], problems: [] }) },
+    pins: { set: async () => 'done' },
     ...o,
   });
 const signal = new AbortController().signal;

@@ -108,7 +108,10 @@ export const agentView = (o: Partial<AgentView> = {}): AgentView => ({
   logs: async () => ({ ok: false, code: 404, message: 'no logs here' }),
   stream: async () => ({ ok: false, code: 404, message: 'no sessions here' }),
   debug: async () => ({ ok: false, code: 404, message: 'no containers here' }),
-  hold: async () => ({ ok: false, code: 404, message: 'no pods here' }),
+  execCaptured: async () => ({ ok: false, code: 404, message: 'no commands here' }),
+  act: async () => ({ ok: false, code: 404, message: 'no pods here' }),
+  nodeAct: async () => ({ ok: false, code: 409, message: 'nothing to do here' }),
+  bundle: async () => ({ ok: true, value: { kind: 'SupportBundle' } }),
   configuration: () => ({ runDir: '/run/podsched', staticPodPath: '/etc/podsched' }),
   ...o,
 });

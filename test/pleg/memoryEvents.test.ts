@@ -15,7 +15,12 @@ const text = (kills: number, oom = kills): string => `low 0\nhigh 0\nmax 12\noom
 class Room {
   readonly root = mkdtempSync(join(tmpdir(), 'podsched-cgroup-'));
   readonly killed: string[] = [];
-  readonly events = new MemoryEvents({ root: this.root, killed: (container, pod) => this.killed.push(`${container} of ${pod}`) });
+  isNew = false;
+  readonly events = new MemoryEvents({
+    root: this.root,
+    killed: (container, pod) => this.killed.push(`${container} of ${pod}`),
+    isNew: () => this.isNew,
+  });
 
   constructor(unified = true) {
     if (unified) writeFileSync(join(this.root, 'cgroup.controllers'), 'cpu memory pids\n');
@@ -154,4 +159,15 @@ test('a text without the count says nothing', () => {
   assert.equal(killsIn(''), undefined);
   assert.equal(killsIn('oom_group_kill 7\n'), undefined);
   assert.equal(killsIn(text(7)), 7);
+});
+
+test('a child that was killed before its container was looked at is told when the container is new, and not once more after a restart of the agent', async () => {
+  for (const isNew of [true, false]) {
+    await inRoom(async (room) => {
+      room.isNew = isNew;
+      room.make(slice, text(1));
+      room.events.podRuns(uid, [id]);
+      assert.deepEqual(room.killed, isNew ? [`${id} of ${uid}`] : []);
+    });
+  }
 });

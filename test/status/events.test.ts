@@ -96,11 +96,40 @@ test('at most five a second are told; the rest waits, and what is over the row i
   assert.equal(events.dropped(), 15);
   await clock.advance(60_000);
   assert.equal(told.length, 105);
-  for (let second = 0; second < 20; second++) {
-    const inOne = told.filter((t) => t.at > second * 1000 && t.at <= (second + 1) * 1000);
-    assert.ok(inOne.length <= 5, `${inOne.length} in second ${second}`);
+  for (const { at } of told) {
+    const inOne = told.filter((t) => t.at >= at && t.at < at + 1000);
+    assert.ok(inOne.length <= 5, `${inOne.length} in the second from ${at} ms on`);
   }
+  assert.equal(told.at(-1)?.at, 20_000, 'no slower than that either');
   assert.equal(events.list().length, 120, 'the list has them all');
+});
+
+test('five a second holds wherever the second begins: after a calm minute no ten come at once', async () => {
+  const { clock, events, told } = setUp();
+  await clock.advance(60_000);
+  for (let i = 0; i < 30; i++) {
+    events.event({ ...web, uid: `u${i}` }, 'Normal', 'Started', 'm');
+    await clock.advance(100);
+  }
+  for (const { at } of told) assert.ok(told.filter((t) => t.at >= at && t.at < at + 1000).length <= 5, `from ${at} ms on`);
+  await clock.advance(10_000);
+  assert.equal(told.length, 30);
+  assert.equal(clock.sleeping, 1, 'only the ends of the ten minutes are waited for');
+});
+
+test('a repeat that is told with its count takes its turn among the five', async () => {
+  const { clock, events, told } = setUp();
+  for (let i = 0; i < 8; i++) events.event({ ...web, uid: `u${i}` }, 'Normal', 'Started', 'm');
+  await clock.advance(10_000);
+  for (let i = 0; i < 8; i++) events.event({ ...web, uid: `u${i}` }, 'Normal', 'Started', 'm');
+  assert.equal(told.length, 8);
+  await clock.advance(660_000);
+  const counted = told.slice(8);
+  assert.deepEqual(
+    counted.map((t) => t.event.count),
+    Array(8).fill(2),
+  );
+  for (const { at } of counted) assert.ok(counted.filter((t) => t.at >= at && t.at < at + 1000).length <= 5);
 });
 
 test('a repeat of an event that still waits goes with it', async () => {

@@ -293,3 +293,18 @@ test('asked on the machine a pod is whole: what is cut from the topic is in it, 
   manager.setPod(pod, now);
   assert.deepEqual(manager.whole()[0]?.status, now);
 });
+
+test('restarts are counted as the statuses tell them, over an agent restart too', async () => {
+  const one = setUp();
+  const again = (attempt: number) => runtimePod([record('c', 'running', { attempt })]);
+  one.manager.setPod(web, generate(web, up));
+  one.manager.setPod(web, generate(web, again(1)));
+  one.manager.setPod(web, generate(web, again(1)));
+  assert.equal(one.manager.restartsLastHour(), 1);
+  await one.manager.flush();
+  const two = setUp(one);
+  await two.manager.load();
+  assert.equal(two.manager.restartsLastHour(), 1);
+  two.manager.setPod(web, generate(web, again(3)));
+  assert.equal(two.manager.restartsLastHour(), 3, 'what came while no agent ran counts');
+});

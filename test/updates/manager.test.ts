@@ -26,11 +26,16 @@ function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: Fake
     madeOf: true,
     elsewhere: false,
     given: [] as string[],
+    renewed: [] as string[],
+    sent: [] as string[],
+    /** What is sent on when a revision was given up. */
+    back: undefined as DesiredPod | undefined,
     events: [] as string[],
     judged: 0,
     full: false,
+    held: (key: KeyText): string | undefined => updates.heldBy(key, r.wanted.get(key)?.pod as never),
   };
-  const updates = new Updates({
+  const updates: Updates = new Updates({
     clock,
     log: silentLog,
     stateStore,
@@ -52,8 +57,16 @@ function rig(o: { stateStore?: MemoryStore; runStore?: MemoryStore; clock?: Fake
     why: () => 'it crashes',
     giveUp: async (key, revision) => {
       if (r.full) throw new Error('no space left');
-      r.given.push(`${key} ${revision}`);
+      r.given.push(`${key} ${revision}${r.held(key) === undefined ? '' : ' though held'}`);
+      if (r.back !== undefined) updates.pass({ op: 'UPDATE', pods: [r.back] });
     },
+    renew: async (key) => {
+      r.renewed.push(key);
+      if (r.full) throw new Error('no space left');
+      const pod = r.wanted.get(key);
+      if (pod !== undefined) updates.pass({ op: 'ADD', pods: [{ ...pod, uid: 'new' as never }] });
+    },
+    emit: ({ op, pods }) => r.sent.push(`${op} ${pods.map((p) => `${p.name}/${p.uid}`).join()}`),
     judgeAgain: async () => {
       r.judged++;
     },
@@ -290,4 +303,94 @@ test('what is no winner is not on trial, and nothing is stored of a pod that ask
   updates.carriedOut({ op: 'ADD', pods: [other('j:1')] });
   await clock.advance(100_000);
   assert.deepEqual([r.given, r.events, await runStore.list('trials/')], [[], [], []]);
+});
+
+test('stopped: it goes, its trial is over, and its edits wait for nothing until it starts as a new instance', async () => {
+  const { r, clock, updates } = rig();
+  const pod = onTrial('a:1');
+  r.wanted.set(pod.key, pod);
+  r.good.set(pod.key, 'older');
+  updates.pass({ op: 'ADD', pods: [pod] });
+  updates.seen(pod, waiting);
+  assert.equal(await updates.stopPod(pod.key), true);
+  assert.equal(await updates.stopPod(pod.key), false);
+  await clock.advance(120_000);
+  assert.deepEqual([r.sent, r.given], [['ADD web/u1', 'REMOVE web/u1'], []]);
+  r.admit = (edits) => new Map(edits.map((e) => [e.after.key, { act: 'block', reason: 'OutOfcpu', message: 'no room' }]));
+  assert.equal((await updates.judge([edit(web('a:1'), web('missing:2'))])).size, 0);
+  assert.equal((await updates.judge([edit(other('a:1'), other('a:2'))])).size, 1);
+  updates.pass({ op: 'UPDATE', pods: [pod] });
+  assert.equal(await updates.startPod(pod.key), true);
+  assert.equal(await updates.startPod(pod.key), false);
+  assert.deepEqual([r.renewed, r.sent.slice(2)], [[pod.key], ['ADD web/new']]);
+  assert.equal(r.sent.length, 3);
+});
+
+test('a stop lasts over agents, and goes with its pod', async () => {
+  const { r, updates, stateStore } = rig();
+  const pod = web('a:1');
+  r.wanted.set(pod.key, pod);
+  updates.pass({ op: 'ADD', pods: [pod] });
+  await updates.stopPod(pod.key);
+  const next = rig({ stateStore });
+  await next.updates.load();
+  next.updates.pass({ op: 'ADD', pods: [pod] });
+  assert.deepEqual(next.r.sent, []);
+  next.updates.objectsChanged([pod.key], { ready: true, known: () => false });
+  await next.clock.advance(0);
+  assert.equal(next.updates.stops.has(pod.key), false);
+  assert.deepEqual(await stateStore.list('stops/'), []);
+});
+
+test('back by command: the newest is given up though the pod is held, and then it is held; release is the way forward', async () => {
+  const { r, updates } = rig();
+  const [before, now] = [web('a:1'), web('a:2')];
+  r.wanted.set(now.key, now);
+  r.good.set(now.key, before.revision);
+  r.back = before;
+  updates.pass({ op: 'ADD', pods: [now] });
+  await updates.hold(now.key);
+  assert.deepEqual(await updates.turnBack(now.key), { back: true, from: now.revision, to: before.revision, now: true });
+  assert.deepEqual(r.given, [`${now.key} ${now.revision}`]);
+  assert.match(r.held(now.key) ?? '', /the command podsched hold/);
+});
+
+test('back by command: when it has to wait it is not held, so that it can still go back', async () => {
+  const { r, updates } = rig();
+  const now = web('a:2');
+  r.wanted.set(now.key, now);
+  r.good.set(now.key, 'older');
+  updates.pass({ op: 'ADD', pods: [now] });
+  assert.deepEqual(await updates.turnBack(now.key), { back: true, from: now.revision, to: 'older', now: false });
+  assert.equal(r.held(now.key), undefined);
+});
+
+test('back by command: with nothing to go back to, or with something else running, it is refused with words', async () => {
+  const { r, updates } = rig();
+  const now = web('a:2');
+  const words = async (): Promise<string> => {
+    const done = await updates.turnBack(now.key);
+    return done.back ? 'went back' : done.message;
+  };
+  assert.match(await words(), /does not run here/);
+  r.wanted.set(now.key, now);
+  assert.match(await words(), /does not run here/);
+  updates.pass({ op: 'ADD', pods: [now] });
+  assert.match(await words(), /no other revision that is known to have been Ready/);
+  r.wanted.set(now.key, web('a:3'));
+  r.good.set(now.key, 'older');
+  assert.match(await words(), /the newer one, .* does not run: podsched hold keeps it so/);
+  assert.deepEqual(r.given, []);
+});
+
+test('a rollback that cannot be stored rejects, and a hold holds as before', async () => {
+  const { r, updates } = rig();
+  const now = web('a:2');
+  r.wanted.set(now.key, now);
+  r.good.set(now.key, 'older');
+  updates.pass({ op: 'ADD', pods: [now] });
+  await updates.hold(now.key);
+  r.full = true;
+  await assert.rejects(updates.turnBack(now.key), /no space left/);
+  assert.match(r.held(now.key) ?? '', /the command podsched hold/);
 });

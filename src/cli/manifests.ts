@@ -1,0 +1,121 @@
+/**
+ * The objects that `-f` names, each by itself: judged as the agent judges them, and kept as they were written, since what stands for a node's own
+ * values (`${NODE.name}`) is for the node to fill in. One mistake anywhere, and nothing of it is used.
+ */
+import { basename } from 'node:path';
+import { readKey } from '../api/decode.ts';
+import { type ApiObject, keyOf, keyText, type ObjectKey } from '../api/objects.ts';
+import { problemText } from '../api/problems.ts';
+import type { ValidateOptions } from '../api/validate.ts';
+import { parseObject } from '../broker/online.ts';
+import { decodeFile } from '../config/decode.ts';
+import { configurationFile } from '../config/names.ts';
+import { parseDocuments } from '../config/yaml.ts';
+import { harmless } from '../world/terminal.ts';
+import { CommandError, exitCodes } from './exitCodes.ts';
+import type { Printer } from './get.ts';
+import { readPath } from './validate.ts';
+
+export type Plain = Readonly<Record<string, unknown>>;
+
+export interface Manifest {
+  readonly key: ObjectKey;
+  /** As it was written. */
+  readonly raw: Plain;
+  /** As the agent reads it. */
+  readonly object: ApiObject;
+  readonly file: string;
+  /** The bytes of its file, when that holds nothing else. */
+  readonly whole?: Uint8Array;
+  /** It lay there signed: only whole it is what was signed. */
+  readonly envelope?: Uint8Array;
+}
+
+export interface ManifestOptions {
+  readonly stdin: () => Promise<Uint8Array>;
+  /** What the node allows that it is for. */
+  readonly node: ValidateOptions;
+}
+
+export const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What is needed before what needs it. */
+const order = ['ConfigMap', 'Secret', 'Pod'];
+
+/** Files, folders, `-` for standard input. Rejects, after all mistakes were printed, when there is one; when there is no object, too. */
+export async function readManifests(
+  paths: readonly string[],
+  o: ManifestOptions,
+  print: Pick<Printer, 'err'>,
+): Promise<readonly Manifest[]> {
+  const manifests: Manifest[] = [];
+  const mistakes: string[] = [];
+  for (const path of paths) {
+    const files = path === '-' ? [{ path, content: { ok: true as const, bytes: await o.stdin() } }] : await readPath(path);
+    for (const file of files) {
+      if (basename(file.path) === configurationFile) continue;
+      const name = file.path === '-' ? 'stdin' : file.path;
+      const envelope = file.content.ok ? signedPayload(file.content.bytes) : undefined;
+      const content = envelope === undefined ? file.content : { ok: true as const, bytes: envelope };
+      const decoded = decodeFile({ name, content }, { strict: false, ...o.node });
+      mistakes.push(...decoded.problems.map((p) => problemText(p)));
+      for (const w of decoded.objects.flatMap((d) => d.warnings)) print.err(`warning: ${harmless(problemText(w))}\n`);
+      if (decoded.problems.length > 0 || !content.ok) continue;
+      const raws = rawObjects(content.bytes);
+      for (const { object, key } of decoded.objects) {
+        const raw = raws.find((r) => keyText(readKey(r) ?? keyOf(object)) === key);
+        if (raw === undefined) {
+          mistakes.push(`${name}: the name of ${key} is another on each node, and here one name is needed`);
+          continue;
+        }
+        const alone = raws.length === 1;
+        if (!alone && envelope !== undefined) mistakes.push(`${name}: what is signed must be one object`);
+        manifests.push({
+          key: keyOf(object),
+          raw,
+          object,
+          file: file.path,
+          ...(alone && content.ok && { whole: content.bytes }),
+          ...(envelope !== undefined && file.content.ok && { envelope: file.content.bytes }),
+        });
+      }
+    }
+  }
+  const twice = manifests.find((m, i) => manifests.findIndex((n) => keyText(n.key) === keyText(m.key)) !== i);
+  if (twice !== undefined) mistakes.push(`${keyText(twice.key)} is given twice`);
+  for (const mistake of mistakes) print.err(`${harmless(mistake)}\n`);
+  if (mistakes.length > 0) throw new CommandError(exitCodes.failed, 'nothing was changed');
+  if (manifests.length === 0) throw new CommandError(exitCodes.usage, `no object in ${paths.join(', ')}`);
+  return manifests.sort((a, b) => order.indexOf(a.key.kind) - order.indexOf(b.key.kind));
+}
+
+/** The payload of a signed envelope, whoever signed it; undefined: it is none. */
+export function signedPayload(bytes: Uint8Array): Uint8Array | undefined {
+  const value = parseObject(bytes);
+  if (value === undefined || typeof value.payloadType !== 'string' || typeof value.payload !== 'string') return undefined;
+  return Array.isArray(value.signatures) ? Buffer.from(value.payload, 'base64') : undefined;
+}
+
+/** Every object of a text that was judged and found right, Lists taken apart. */
+export function rawObjects(bytes: Uint8Array): readonly Plain[] {
+  return parseDocuments(new TextDecoder().decode(bytes)).documents.flatMap(({ value }) => {
+    if (!isPlain(value)) return [];
+    return value.kind === 'List' ? (Array.isArray(value.items) ? value.items.filter(isPlain) : []) : [value];
+  });
+}
+
+/** The object with these annotations beside its own; one that is undefined is taken away. */
+export function withAnnotations(raw: Plain, more: Readonly<Record<string, string | undefined>>): Plain {
+  const metadata = isPlain(raw.metadata) ? raw.metadata : {};
+  const own = isPlain(metadata.annotations) ? metadata.annotations : {};
+  const all = Object.entries({ ...own, ...more }).filter(([, value]) => value !== undefined);
+  const { annotations: _, ...rest } = metadata;
+  return { ...raw, metadata: { ...rest, ...(all.length > 0 && { annotations: Object.fromEntries(all) }) } };
+}
+
+/** An annotation of a raw object. */
+export function annotation(raw: Plain | undefined, name: string): string | undefined {
+  const metadata = isPlain(raw?.metadata) ? raw.metadata : {};
+  const value = isPlain(metadata.annotations) ? metadata.annotations[name] : undefined;
+  return typeof value === 'string' ? value : undefined;
+}

@@ -1,0 +1,72 @@
+/**
+ * The last good revision of each object, and the winners that were given up for it: what a rollback goes by. Owns no entry; it writes into
+ * those of accepted.ts, each stored before it counts. Called in the turns of the sources only.
+ */
+import type { ApiObject, KeyText } from '../api/objects.ts';
+import { rollbackAnnotation } from '../api/rollback.ts';
+import type { Accepted } from './accepted.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import { type Entry, isOpen, runsOf, winnerOf } from './merge.ts';
+
+export class WayBack {
+  constructor(
+    private readonly accepted: Accepted,
+    private readonly checkpoint: Checkpoint,
+    private readonly settleAgain: (which: (entry: Entry) => boolean) => Promise<void>,
+  ) {}
+
+  /** On the card only where a rollback is asked for. True when what runs was judged again. */
+  async markGood(key: KeyText, revision: string): Promise<boolean> {
+    const { entries } = this.accepted;
+    const entry = entries.get(key);
+    const runs = entry && runsOf(entry);
+    if (entry === undefined || runs?.revision !== revision || entry.good?.revision === revision) return false;
+    const { givenUp, ...rest } = entry;
+    // it became ready while the way back was blocked: there is no reason to go
+    const late = givenUp?.revision === revision;
+    const next: Entry = { ...rest, good: runs, ...(givenUp && !late && { givenUp }) };
+    // a full card takes nobody back: that it was Ready is true in memory, too
+    if (!late) entries.set(key, next);
+    if (late || asksForRollback(winnerOf(entry)?.object)) await this.checkpoint.save(next);
+    if (!late) return false;
+    await this.#set(key, next);
+    return true;
+  }
+
+  isGood(key: KeyText, revision: string): boolean {
+    return this.accepted.entries.get(key)?.good?.revision === revision;
+  }
+
+  wayBack(key: KeyText, revision: string): string | undefined {
+    const entry = this.accepted.entries.get(key);
+    if (entry === undefined || runsOf(entry)?.revision !== revision || winnerOf(entry)?.revision !== revision) return undefined;
+    return entry.good?.revision === revision ? undefined : entry.good?.revision;
+  }
+
+  /** Rejects when it cannot be stored. */
+  async giveUp(key: KeyText, revision: string, why: string): Promise<boolean> {
+    const entry = this.accepted.entries.get(key);
+    if (entry === undefined || this.wayBack(key, revision) === undefined) return false;
+    const next: Entry = { ...entry, givenUp: { revision, why } };
+    await this.checkpoint.save(next);
+    await this.#set(key, next);
+    return true;
+  }
+
+  /** False: none was given up. Rejects when it cannot be stored. */
+  async tryAgain(key: KeyText): Promise<boolean> {
+    const entry = this.accepted.entries.get(key);
+    if (entry?.givenUp === undefined) return false;
+    const { givenUp: _, ...next } = entry;
+    await this.checkpoint.save(next);
+    await this.#set(key, next);
+    return true;
+  }
+
+  async #set(key: KeyText, next: Entry): Promise<void> {
+    this.accepted.entries.set(key, next);
+    await this.settleAgain((e) => e.key === key || isOpen(e));
+  }
+}
+
+const asksForRollback = (object: ApiObject | undefined): boolean => object?.metadata.annotations?.[rollbackAnnotation] !== undefined;
