@@ -362,18 +362,13 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   await images.preload.run(stop.signal);
   const rotating = logRotation.run(stop.signal);
   const watching = nodeStatus.run(stop.signal);
-  const weighing = watchOwnMemory(
-    {
-      ...{ clock, log, limitBytes: ownMemoryLimit(totalmem()) },
-      rssBytes: () => process.memoryUsage.rss(),
-      tooLarge: (message) => {
-        log.error({}, message);
-        nodeEvent('Warning', 'AgentTooLarge', message);
-        o.outgrown();
-      },
-    },
-    stop.signal,
-  );
+  const tooLarge = (message: string): void => {
+    log.error({}, message);
+    nodeEvent('Warning', 'AgentTooLarge', message);
+    o.outgrown();
+  };
+  const rssBytes = () => process.memoryUsage.rss();
+  const weighing = watchOwnMemory({ clock, log, limitBytes: ownMemoryLimit(totalmem()), rssBytes, tooLarge }, stop.signal);
   tellInfo();
 
   return {

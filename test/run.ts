@@ -1,5 +1,5 @@
 /**
- * Runs the tests with node's runner in two lanes: what starts real containerds and brokers, two files at a time, and beside it what needs
+ * Runs the tests with node's runner in three lanes: what starts real containerds, two files at a time; what needs brokers only; and what needs
  * nothing but Node, the random worlds last. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
  * Arguments are parts of file names: only files that have one of them run.
  */
@@ -29,6 +29,8 @@ if (files.length === 0) {
   process.exit(1);
 }
 const real = (f: string): boolean => /^test\/(device|contract|pi)\/|\/real\.test\.ts$/.test(f);
+/** Programs that mostly wait, and no containerd among them. */
+const brokers = (f: string): boolean => /^test\/(device\/broker[A-Z]|broker\/real)/.test(f);
 
 const folder = mkdtempSync(join(tmpdir(), 'podsched-run-'));
 chmodSync(folder, 0o755); // brokers of tests give up root and must reach their files
@@ -77,10 +79,12 @@ await builtTests(root, files, built);
 const swept = await sweepBeds();
 if (swept.length > 0) console.log(`cleared away what an earlier run left: ${swept.join(', ')}`);
 const before = machineTraces();
-const device = files.filter(real);
+const device = files.filter((f) => real(f) && !brokers(f));
 const long = files.filter((f) => !real(f) && f.startsWith('test/scenario/random'));
-const unit = files.filter((f) => !real(f) && !long.includes(f));
-console.log(`${files.length} test files (${files.length - device.length} need only Node, ${device.length} use a real runtime or broker)`);
+const unit = files.filter((f) => !real(f) && !brokers(f) && !long.includes(f));
+console.log(
+  `${files.length} test files (${unit.length + long.length} need only Node, ${files.length - unit.length - long.length} use a real runtime or broker)`,
+);
 let failed = false;
 let phases = 0;
 /** Runs of node's runner one after the other; none is started when there is nothing to run, or nobody wants to know any more. */
@@ -95,7 +99,11 @@ async function lane(
 }
 // real runtimes and brokers are mostly waited for, so two files at a time; what only needs a processor goes on beside them, and worlds in
 // virtual time take what is left
-await Promise.all([lane([device, 2, 300_000]), lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 2, 900_000, 10])]);
+await Promise.all([
+  lane([device, 2, 300_000]),
+  lane([files.filter(brokers), 1, 300_000]),
+  lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 2, 900_000, 10]),
+]);
 
 // Nothing may be left. What is, is named and cleared away, and the run has failed.
 let left = leftovers(mark, folder, before);

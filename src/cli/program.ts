@@ -197,7 +197,10 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     .option('--since-time <time>', 'only what is newer than a time, as 2026-01-01T00:00:00Z')
     .option('--timestamps', 'each line begins with its time')
     .option('--limit-bytes <bytes>', 'no more than so many bytes')
-    .addHelpText('after', '\nExamples:\n  podsched logs web --tail 20 -f\n  podsched logs web -p         why it crashed')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  podsched logs web --tail 20 -f\n  podsched logs web -p         why it crashed\n\nOver MQTT (--node) the last 1,000 lines, if nothing else is said.',
+    )
     .action(async (pod: string, o: LogOptions & ClientOptions) => done(await logs(pod, o, await client(o), world.bytes)));
 
   const session = () => ({ print, console: world.console() });
@@ -286,17 +289,22 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     )
     .action(async (o: WhereOptions & { readonly dryRun?: true }) => done(await pruneImages(o.dryRun === true, await client(o), print)));
 
-  program
-    .command('doctor')
-    .description('look whether this machine is fit to run pods, without the agent')
-    .option('--fix', 'let containerd take the sandbox image that podsched brings')
-    .option('--only-fix', 'the same, and look at nothing')
-    .option('--restart', 'with either: restart containerd when its file was changed (pods keep running)')
-    .option('--config <file>', 'configuration file of podsched')
-    .option('--containerd-config <file>', 'configuration file of containerd', '/etc/containerd/config.toml')
-    .option('--container-runtime-endpoint <endpoint>', 'socket of containerd')
-    .addHelpText('after', '\n--fix changes one line of the file, keeps a copy beside it, and prints what to add where it cannot.')
-    .action(async (o: DoctorOptions) => done(await (await import('./doctor.ts')).doctor(o, print)));
+  withNodeOption(
+    program
+      .command('doctor')
+      .description('look whether this machine is fit to run pods, without the agent')
+      .option('--fix', 'let containerd take the sandbox image that podsched brings')
+      .option('--only-fix', 'the same, and look at nothing')
+      .option('--restart', 'with either: restart containerd when its file was changed (pods keep running)')
+      .option('--config <file>', 'configuration file of podsched')
+      .option('--containerd-config <file>', 'configuration file of containerd', '/etc/containerd/config.toml')
+      .option('--container-runtime-endpoint <endpoint>', 'socket of containerd')
+      .addHelpText('after', '\n--fix changes one line of the file, keeps a copy beside it, and prints what to add where it cannot.'),
+  ).action(async (o: DoctorOptions & ClientOptions) => {
+    if (o.node === undefined) return done(await (await import('./doctor.ts')).doctor(o, print));
+    const { printFindings } = await import('./findings.ts');
+    done(printFindings((await (await client(o)).doctor?.()) ?? [], print));
+  });
 
   addActCommands(program, images, { print, client, asking, named, done });
   addFleetCommands(program, world, done);

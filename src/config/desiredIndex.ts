@@ -3,6 +3,7 @@
  * The index of a node, a group or all: which objects should be there. It says two things: what is to go (a newer one that leaves the name
  * out), and what is missing (listed, and not received). An older one says nothing.
  */
+import { wrongLabel, wrongSubdomain } from '../api/names.ts';
 import type { Kind, ObjectKey, Problem } from '../api/objects.ts';
 import { shown } from '../api/scalars.ts';
 
@@ -54,8 +55,13 @@ export function readIndex(value: unknown): ReadIndex {
     const { kind: said, ns, name, sha256, generation: counted } = entry;
     const kind = kinds.find((k) => k === said);
     if (typeof said !== 'string') wrong(`${at}.kind`, `one of ${kinds.join(', ')}`, said);
-    if (typeof ns !== 'string' || ns === '') wrong(`${at}.ns`, 'a namespace', ns);
-    if (typeof name !== 'string' || name === '') wrong(`${at}.name`, 'a name', name);
+    // they become topics that are asked for: nothing else than names
+    const [wrongNs, wrongName] = [
+      typeof ns === 'string' ? wrongLabel(ns) : 'text',
+      typeof name === 'string' ? wrongSubdomain(name) : 'text',
+    ];
+    if (wrongNs !== undefined) wrong(`${at}.ns`, wrongNs, ns);
+    if (wrongName !== undefined) wrong(`${at}.name`, wrongName, name);
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{16}$/.test(sha256)) wrong(`${at}.sha256`, '16 hex digits', sha256);
     if (counted !== undefined && !isCount(counted)) wrong(`${at}.generation`, 'a whole number from 0', counted);
     if (kind === undefined || typeof ns !== 'string' || typeof name !== 'string' || typeof sha256 !== 'string') continue;

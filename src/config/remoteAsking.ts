@@ -11,6 +11,8 @@ import type { RemoteObjects } from './remoteObjects.ts';
 
 /** An object is often published just after its index. */
 const indexPatienceMs = 2000;
+/** More than topics are remembered. */
+const mostAsked = 5000;
 
 export interface AskingDeps {
   readonly clock: Clock;
@@ -30,8 +32,9 @@ export class Asking {
     private readonly rooms: { readonly objects: RemoteObjects; readonly indexes: RemoteIndexes; readonly hearing: Hearing },
   ) {}
 
+  /** Beyond what anybody can want the next snapshot brings the rest. */
   add(topics: Iterable<string>): void {
-    for (const topic of topics) this.#topics.add(topic);
+    for (const topic of topics) if (this.#topics.size < mostAsked) this.#topics.add(topic);
   }
 
   /** An index came: what it lists is looked for when it had its time to come by itself. */

@@ -5,6 +5,7 @@
 import { after, type Clock, type Monotonic } from '../world/clock.ts';
 
 const longestSnapshotMs = 5000;
+const mostAnswered = 10_000;
 
 export class Hearing {
   #connected = false;
@@ -96,7 +97,10 @@ export class Hearing {
     this.#asking++;
     return (whole) => {
       if (connection === this.#connection) this.#asking--;
-      if (whole) for (const topic of topics) this.#answered.add(topic);
+      if (!whole) return;
+      // names that came and went with indexes
+      if (this.#answered.size > mostAnswered) this.#answered.clear();
+      for (const topic of topics) this.#answered.add(topic);
     };
   }
 
