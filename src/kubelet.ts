@@ -268,13 +268,8 @@ export class Kubelet {
   /** Ends the agent's own work; pods go on. What became of a call that hangs is for the next agent to find: nobody waits for it. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    this.#upkeep.stop();
-    this.admission.stop();
-    this.updates.stop();
-    this.images.manager.stop();
-    this.ears.stop();
-    this.resources.stop();
-    this.#podSync.stop();
+    const parts = [this.#upkeep, this.admission, this.updates, this.images.manager, this.ears, this.resources, this.#podSync];
+    for (const part of parts) part.stop();
     const over = new AbortController();
     const patience = this.world.clock.sleep(stopMs, over.signal).catch(() => {}); // all ended in time
     await Promise.race([Promise.all([this.workers.stop(), Promise.allSettled(this.#running)]), patience]);

@@ -42,6 +42,8 @@ export interface ConfigDeps extends ConfigTellerDeps {
   deviceClasses?(): readonly string[];
   /** What `${NODE.…}` stands for. Left out: of the node only its name is known. */
   nodeFacts?(): NodeValues;
+  /** Groups of the node where no topics are taken in. Left out: it is in none. */
+  groups?(): readonly string[];
   /** Topics. Left out: there are only files. */
   readonly remote?: RemoteSource;
   /** Policy and keys as they are at each call; `policyChanged` when they are others. Left out: everything is allowed. */

@@ -198,7 +198,7 @@ export class Steps {
       allowedUnsafeSysctls: this.deps.allowedUnsafeSysctls?.() ?? [],
       node: this.deps.nodeFacts?.() ?? { name: this.deps.nodeName, labels: {} },
       ...(deviceClasses !== undefined && { deviceClasses }),
-      ...(this.deps.remote !== undefined && { groups: this.deps.remote.groups() }),
+      groups: this.deps.remote?.groups() ?? this.deps.groups?.() ?? [],
       judged: this.#judged,
       policy: this.policy(),
     };

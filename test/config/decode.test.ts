@@ -124,3 +124,40 @@ const names: readonly (readonly [string, boolean])[] = [
   ['.yaml', false],
 ];
 for (const [name, read] of names) test(`A1: ${name} is ${read ? '' : 'not '}read`, () => assert.equal(isManifestName(name), read));
+
+const withAnnotation = (name: string, value: string): string =>
+  pod('web').replace('  name: web\n', `  name: web\n  annotations: {podsched.dev/${name}: "${value}"}\n`);
+
+test('words of delivery in a file: told where they count for topics only, and no part of the object', () => {
+  const plain = decode(pod('web')).objects[0]?.revision;
+  for (const [name, value, warned] of [
+    ['generation', '5', true],
+    ['rollout', 'r1', true],
+    ['audience', '*', false],
+  ] as const) {
+    const file = decode(withAnnotation(name, value));
+    assert.equal(file.objects[0]?.revision, plain, name);
+    assert.deepEqual(
+      file.objects[0]?.warnings.map((w) => w.path),
+      warned ? [`metadata.annotations[podsched.dev/${name}]`] : [],
+      name,
+    );
+  }
+  const gone = decode(withAnnotation('state', 'absent'));
+  assert.equal(gone.problems[0]?.path, 'metadata.annotations[podsched.dev/state]');
+});
+
+test('a file for others is refused where the node’s groups are known, and stays good elsewhere', () => {
+  const bytes = new TextEncoder().encode(withAnnotation('audience', 'group:cams'));
+  const of = (groups?: readonly string[]) =>
+    decodeFile(
+      { name: 'x.yaml', content: { ok: true, bytes } },
+      { strict: false, node: { name: 'pi', labels: {} }, ...(groups && { groups }) },
+    );
+  assert.equal(of().objects.length, 1);
+  assert.equal(of(['cams']).objects.length, 1);
+  const refused = of(['attic']);
+  assert.equal(refused.reason, 'WrongAudience');
+  assert.equal(refused.refused[0]?.reason, 'WrongAudience');
+  assert.equal(refused.problems[0]?.line, 5);
+});

@@ -391,6 +391,35 @@ test('the same content from a file, then from a topic, restarts nothing', async 
   assert.equal(r.updates.at(-1)?.pods[0]?.source, 'mqtt:node');
 });
 
+test('another order of the groups is another winner', async () => {
+  const r = await online(
+    {
+      [groupTopic('cams', 'default/web')]: podText('web', { image: 'cams:1' }),
+      [groupTopic('attic', 'default/web')]: podText('web', { image: 'attic:1' }),
+    },
+    { groups: ['attic', 'cams'] },
+  );
+  assert.equal(imageOf(r), 'attic:1');
+  r.take();
+  r.groups = ['cams', 'attic'];
+  r.remote.settingsChanged();
+  await r.settle();
+  assert.equal(imageOf(r), 'cams:1');
+  assert.deepEqual(r.take(), ['UPDATE web']);
+});
+
+test('an object that comes while another step is under way is not lost', async () => {
+  const r = await online();
+  const name = (i: number): string => nodeTopic(`default/p${i}`);
+  for (let i = 0; i < 20; i++) void r.publish(name(i), podText(`p${i}`));
+  void r.config.readFolder();
+  for (let i = 0; i < 20; i += 2) void r.publish(name(i), '');
+  await r.settle();
+  await r.settle();
+  const known = r.config.view().objects.map((o) => o.name);
+  assert.deepEqual(known.sort(), Array.from({ length: 10 }, (_, i) => `p${2 * i + 1}`).sort());
+});
+
 test('leaving a group deletes what only it had; a broker that stays away changes nothing of that', async () => {
   const r = await online(
     { [groupTopic('cams', 'default/web')]: v1, [groupTopic('attic', 'default/configmap:app')]: mapText('app') },

@@ -1,4 +1,4 @@
-/** Field cases I2, I3 and I12 for a fleet: two hundred agents in four processes, and their one broker forgets everything. */
+/** Field case I3 for a fleet: two hundred agents in four processes, and their one broker forgets everything. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ToldPod } from '../../src/api/status.ts';
@@ -21,7 +21,7 @@ interface Answer {
   readonly containers: readonly (readonly string[])[];
 }
 
-test('two hundred agents, their broker starts anew and empty: they come back spread, all is told as it is, and no pod is touched', () =>
+test('I3: two hundred agents, their broker starts anew and empty: they come back spread, all is told as it is, and no pod is touched', () =>
   withParts(async (keep) => {
     const broker = keep(await startMosquitto());
     const built = await build('brokerFleetChild.ts');

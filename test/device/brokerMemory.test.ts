@@ -88,7 +88,7 @@ const rssBytes = (pid: number): number => 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(
 /** What it has when it has nothing to do: the least of some looks. */
 async function quietRss(agent: Agent): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
-  for (let i = 0; i < 8; i++) {
+  for (let i = 0; i < 6; i++) {
     await sleep(500);
     least = Math.min(least, rssBytes(agent.pid));
   }
