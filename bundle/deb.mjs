@@ -144,6 +144,7 @@ const root = mkdtempSync(join(tmpdir(), 'podsched-deb-'));
 try {
   for (const [from, to] of Object.entries(files)) put(root, to, readFileSync(at(from)), programs.includes(to) ? 0o755 : 0o644);
   cpSync(at('manifests'), join(root, 'usr/share/doc/podsched/examples'), { recursive: true });
+  cpSync(at('docs/mosquitto'), join(root, 'usr/share/doc/podsched/mosquitto'), { recursive: true });
   put(root, 'usr/share/doc/podsched/copyright', copyright());
   put(root, 'usr/share/doc/podsched/changelog.gz', gzipSync(changelog(time), { level: 9 }));
   const content = walk(root).filter((path) => statSync(join(root, path)).isFile());

@@ -24,6 +24,7 @@ import { FakeDeviceFiles } from '../fakes/fakeDeviceFiles.ts';
 import { FakeFolder } from '../fakes/fakeFolder.ts';
 import { FakeGateFacts } from '../fakes/fakeGateFacts.ts';
 import { FakeRuntime } from '../fakes/fakeRuntime.ts';
+import { buildOrders, type OrderSide, type Orders } from './orders.ts';
 
 type Echo = (method: string, answer: unknown) => unknown;
 
@@ -49,6 +50,8 @@ export interface WorldOptions {
   readonly clock?: FakeClock;
   /** A real session with this broker; without it `retained` is what was told. */
   readonly broker?: FakeBroker;
+  /** What is taken from that broker. */
+  readonly orders?: Orders;
   /** CPUs that containers are kept to. */
   readonly cpus?: KubeletWorld['cpus'];
   /** A runtime that answers in other words than it was given. */
@@ -109,6 +112,7 @@ export class World {
   #alive = { now: false };
   kubelet!: Kubelet;
   session: BrokerSession | undefined;
+  #orders: OrderSide | undefined;
 
   constructor(private readonly o: WorldOptions = {}) {
     this.clock = o.clock ?? new FakeClock();
@@ -134,15 +138,31 @@ export class World {
       monotonic: () => this.clock.monotonic(),
       sleep: (ms, signal) => this.clock.sleep(ms, signal).then(() => (alive.now ? undefined : new Promise<void>(() => {}))),
     };
-    const session = this.#newSession(clock, isAlive);
+    let started = false;
+    const orders =
+      this.o.orders &&
+      buildOrders(this.o.orders, {
+        ...{ clock, nodeName: this.nodeName, bootId: this.bootId, boot: () => this.#boot, seq: () => ++this.#seq },
+        stateStore: cut<Store>(this.stateStore, isAlive),
+        runStore: cut<Store>(this.runStore, isAlive),
+        nodeLabels: () => this.nodeLabels,
+        session: () => mustHave(session),
+        kubelet: () => kubelet,
+        started: () => started && alive.now,
+      });
+    this.#orders = orders;
+    const labels = (): Readonly<Record<string, string>> =>
+      orders?.labels() ?? nodeLabels({ name: this.nodeName, os: 'linux', arch: 'arm64', configured: this.nodeLabels });
+    const session = this.#newSession(clock, isAlive, orders);
     this.session = session;
-    this.kubelet = new Kubelet(
+    const kubelet = new Kubelet(
       {
         clock,
         log: silentLog,
         runtime,
         images: runtime,
         folder: this.folder,
+        ...(orders?.remote.source && { remote: orders.remote.source, policy: orders.gate }),
         deviceFiles: this.deviceFiles,
         stateStore: cut<Store>(this.stateStore, isAlive),
         runStore: cut<Store>(this.runStore, isAlive),
@@ -183,7 +203,7 @@ export class World {
         thermalThrottlePaths: [],
         nodeFacts: () => ({
           name: this.nodeName,
-          labels: nodeLabels({ name: this.nodeName, os: 'linux', arch: 'arm64', configured: this.nodeLabels }),
+          labels: labels(),
           os: 'linux',
           allocatable: { cpuMilli: 4000, memoryBytes: 2 ** 30, pods: 110 },
         }),
@@ -206,15 +226,25 @@ export class World {
         serializeImagePulls: true,
         imageGc: () => ({ highPercent: 85, lowPercent: 80, minimumAgeMs: 120_000 }),
         strict: () => false,
-        nodeValues: () => ({ name: this.nodeName, arch: 'arm64', labels: this.nodeLabels }),
+        nodeValues: () => ({ name: this.nodeName, arch: 'arm64', labels: orders?.labels() ?? this.nodeLabels }),
       },
     );
+    this.kubelet = kubelet;
+    orders?.remote.start();
     session?.run(new AbortController().signal).catch(() => {}); // a dead agent's session never ends
-    await this.kubelet.start();
+    await kubelet.start();
+    started = true;
     await this.clock.advance(0);
   }
 
-  #newSession(clock: Clock, isAlive: () => boolean): BrokerSession | undefined {
+  /** SIGHUP: settings and keys of `orders` are others now. */
+  async reload(): Promise<void> {
+    const { kubelet } = this;
+    await Promise.all([kubelet.config.policyChanged(), this.advance(0)]);
+    this.#orders?.settingsChanged();
+  }
+
+  #newSession(clock: Clock, isAlive: () => boolean, orders: OrderSide | undefined): BrokerSession | undefined {
     if (this.o.broker === undefined) return undefined;
     return new BrokerSession({
       clock,
@@ -228,7 +258,8 @@ export class World {
       random: this.o.random ?? (() => 0.5),
       identity: this.#identity(),
       prefix: 'podsched/v1',
-      heartbeatSeconds: () => 60,
+      heartbeatSeconds: () => orders?.heartbeatSeconds() ?? 60,
+      ...(orders && { inbox: orders.remote.inbox }),
       agentVersion: '1',
       clockSynced: () => true,
       seq: () => ++this.#seq,
@@ -310,6 +341,11 @@ export class World {
     const text = this.topics()[level];
     return text === undefined ? undefined : (JSON.parse(text) as T);
   }
+}
+
+function mustHave(session: BrokerSession | undefined): BrokerSession {
+  if (session === undefined) throw new Error('orders come from a broker: give the world one');
+  return session;
 }
 
 export const noLogs: LogFolders = {
