@@ -230,6 +230,7 @@ export class Kubelet {
         this.resources.retain(known);
       },
       due: () => this.#mailbox.push({ from: 'housekeeping' }),
+      tellLost: (key, lost) => this.#telling.tellLost(key, lost),
     });
     this.#telling = new TellSide(world, {
       ...{ config: this.config, pleg: this.pleg, workers: this.workers },

@@ -3,8 +3,9 @@
  * Owns that moment; what is told is status/'s.
  */
 import type { DesiredPod } from './api/desired.ts';
-import type { PodUid } from './api/objects.ts';
+import type { KeyText, PodUid } from './api/objects.ts';
 import type { Config } from './config/manager.ts';
+import { splitKey } from './config/view.ts';
 import type { RuntimePodStatus } from './container/words.ts';
 import type { Instances } from './instances.ts';
 import type { KubeletWorld } from './kubeletWorld.ts';
@@ -47,6 +48,18 @@ export class TellSide extends Telling {
       setSync: (key, body) => status.setSync(key, body && stops.told(body)),
       setFile: (file, body) => status.setFile(file, body),
     });
+  }
+
+  /** A pod that only a lost checkpoint knew runs on, or does not any more. */
+  tellLost(key: KeyText, lost: boolean): void {
+    if (!lost) {
+      this.mark([key]);
+      return;
+    }
+    const { kind, namespace, name } = splitKey(key);
+    const message = 'it runs on: what was accepted of it could not be read, and its source has not spoken yet';
+    const body = { apiVersion: 'podsched.dev/v1', kind: 'SyncStatus', object: { kind, namespace, name }, sources: [] } as const;
+    this.parts.status.setSync({ kind, namespace, name }, { ...body, phase: 'Waiting', reason: 'CheckpointLost', message });
   }
 
   /** Ghosts may be cleared when what is desired is known and has been told: a topic must not vanish for a moment. */

@@ -65,14 +65,14 @@ export function buildUpdates({ clock, log, stateStore, runStore, images, nodePla
     wanted: (key) => config().wanted(key),
     isGood: (key, revision) => config().isGood(key, revision),
     isElsewhere: (uid) => parts.admission().isElsewhere(uid),
-    wayBack: (key, revision) => config().wayBack(key, revision),
+    wayBack: (key, revision, byPerson) => config().wayBack(key, revision, byPerson),
     why: (key) => {
       const told = status()
         .sync()
         .find(({ object }) => object.kind === 'Pod' && keyText({ ...object, kind: 'Pod' }) === key);
       return told === undefined ? '' : `${told.reason}${told.message === '' ? '' : `: ${told.message}`}`;
     },
-    giveUp: (key, revision, message) => config().giveUp(key, revision, message),
+    giveUp: (key, revision, message, byPerson) => config().giveUp(key, revision, message, byPerson),
     tryAgain: (key) => config().tryAgain(key),
     markGood: (key, revision) => config().markGood(key, revision),
     renew: (key) => renewKey(config(), key),

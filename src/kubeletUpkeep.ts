@@ -2,10 +2,10 @@
  * The wiring's half that takes away: what nobody's is, and what may go when. Owns when housekeeping is due; asks the rooms to remove.
  * What is unknown is nobody's only when the sources were read and the runtime was listed.
  */
-import type { PodUid } from './api/objects.ts';
+import { type KeyText, keyText, type PodUid } from './api/objects.ts';
 import { Deadlines } from './async/deadlines.ts';
 import type { Config } from './config/manager.ts';
-import type { RuntimePod } from './container/words.ts';
+import { annotations, type RuntimePod } from './container/words.ts';
 import { Housekeeping } from './housekeeping.ts';
 import type { ImageGc } from './images/gc.ts';
 import type { Instances } from './instances.ts';
@@ -26,6 +26,10 @@ const periodMs = 60_000;
  */
 const lateMs = 10_000;
 
+/** Its sandboxes say that a manifest file wanted it. */
+const isOfFile = ({ sandboxes }: RuntimePod): boolean =>
+  sandboxes.some((s) => s.annotations[annotations.source]?.startsWith('file:') === true);
+
 export interface UpkeepParts {
   readonly config: Config;
   readonly pleg: Pleg;
@@ -39,6 +43,8 @@ export interface UpkeepParts {
   readonly imageGc: Pick<ImageGc, 'due' | 'collect'>;
   /** Statuses, probe results and folders of pods that are neither wanted nor ending go. */
   readonly retain: (known: ReadonlySet<PodUid>) => void;
+  /** A pod runs on for want of a checkpoint, or does not any more. */
+  readonly tellLost: (key: KeyText, lost: boolean) => void;
   /** It is time for a round. */
   readonly due: () => void;
 }
@@ -49,6 +55,8 @@ export class Upkeep {
   #due: Deadlines<'soon' | 'regular' | 'again' | 'late'>;
   /** How often in a row something could not be removed. */
   #left = 0;
+  /** Told as what a lost checkpoint keeps. */
+  #lost: ReadonlySet<KeyText> = new Set();
 
   constructor(
     private readonly world: KubeletWorld,
@@ -61,7 +69,7 @@ export class Upkeep {
       else parts.due();
     });
     this.#housekeeping = new Housekeeping({
-      ready: () => this.settled(),
+      ready: () => this.#foldersSettled(),
       desired: () => pods.list(),
       runtimePods: () => pleg.pods().filter((p) => !this.#isHeld(p)),
       workers,
@@ -94,13 +102,29 @@ export class Upkeep {
     this.#due.delete('soon');
     this.#due.set('regular', after(this.world.clock.monotonic(), periodMs));
     this.#housekeeping.run();
+    this.#tellLost();
     if (this.parts.imageGc.due()) void this.parts.imageGc.collect(); // it never rejects
   }
 
   /** Sources were read, the runtime was listed, and nothing is held back for either: what is unknown now is nobody's. */
   settled(): boolean {
+    return this.#foldersSettled() && this.parts.config.ready();
+  }
+
+  /** As far as files go: with a lost checkpoint a broker that does not answer holds back what came from it, and nobody else. */
+  #foldersSettled(): boolean {
     const { config, pleg } = this.parts;
-    return config.ready() && pleg.listed() && !config.view().objects.some((o) => o.pending?.reason === 'RuntimeDown');
+    return config.ready('file') && pleg.listed() && !config.view().objects.some((o) => o.pending?.reason === 'RuntimeDown');
+  }
+
+  /** What only a lost checkpoint knew is told for as long as it runs on. */
+  #tellLost(): void {
+    const { config, pleg, pods, tellLost } = this.parts;
+    const held = config.ready() || !pleg.listed() ? [] : pleg.pods().filter((p) => pods.get(p.uid) === undefined && !isOfFile(p));
+    const now = new Set(held.map(({ namespace, name }) => keyText({ kind: 'Pod', namespace, name })));
+    for (const key of now) if (!this.#lost.has(key) && !config.has(key)) tellLost(key, true);
+    for (const key of this.#lost) if (!now.has(key)) tellLost(key, false);
+    this.#lost = now;
   }
 
   /** The dead of one pod: all of a pod that is nobody's, else those beyond the newest of a name. */
@@ -123,12 +147,18 @@ export class Upkeep {
   #isNobodys(uid: PodUid): boolean {
     const { instances, workers, pleg } = this.parts;
     const unknown = instances.get(uid) === undefined && workers.state(uid) === undefined;
-    return unknown && this.settled() && !pleg.pods().some((p) => p.uid === uid && this.#isHeld(p));
+    return unknown && this.#foldersSettled() && !pleg.pods().some((p) => p.uid === uid && this.#isHeld(p));
   }
 
-  /** An object that could not be accepted yet (a full card) has this name, and may go on as this instance. */
-  #isHeld({ namespace, name }: RuntimePod): boolean {
-    const { objects } = this.parts.config.view();
+  /**
+   * It runs on although nobody names it: an object that could not be accepted yet (a full card) has this name and may go on as this instance; or
+   * what was accepted is lost, and the topics from which it may have come were not heard to their end.
+   */
+  #isHeld(pod: RuntimePod): boolean {
+    const { config } = this.parts;
+    const { namespace, name } = pod;
+    if (!config.ready() && !isOfFile(pod)) return true;
+    const { objects } = config.view();
     return objects.some((o) => o.pending !== undefined && o.uid === undefined && o.key === `Pod/${namespace}/${name}`);
   }
 
@@ -141,6 +171,7 @@ export class Upkeep {
     const ids = new Set<string>(listed.flatMap((p) => [...p.sandboxes, ...p.containers].map((r) => r.id)));
     await runtime.adoption.retain(ids);
     await runtime.restartOnChange.retain(ids);
+    if (!config.ready()) return;
     for (const key of completions.keys()) if (pods.byKey(key) === undefined && !config.has(key)) await completions.forget(key);
   }
 }

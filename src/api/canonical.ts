@@ -6,8 +6,10 @@
  * Left out: what the API server keeps, empty lists and maps, Go's zero of a plain field, and every field written with exactly its
  * default. So a field that gets a default in a later release changes no hash. Quantities are plain decimal numbers.
  */
+
 import { defaultPullPolicy } from './defaults.ts';
 import { fieldsOf, type Shape } from './fields.ts';
+import { isPlain, type Plain } from './plain.ts';
 import { compareQuantities, exactQuantity } from './quantity.ts';
 import type { Quantity } from './v1.ts';
 
@@ -84,9 +86,6 @@ const defaults: Readonly<Record<string, string | number | boolean>> = {
   'VolumeMount.recursiveReadOnly': 'Disabled',
 };
 
-type Plain = Readonly<Record<string, unknown>>;
-const isObject = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
-
 /** A struct of the field table in canonical form. */
 export function canonicalStruct(value: Plain, type: string): CanonicalObject {
   const fields = fieldsOf(type);
@@ -97,7 +96,7 @@ export function canonicalStruct(value: Plain, type: string): CanonicalObject {
     if (field === undefined || raw === undefined || raw === null || left.has(key)) continue;
     const is = canonicalValue(raw, field.shape);
     const byDefault = Object.hasOwn(defaults, key) ? defaults[key] : undefined;
-    if (is === byDefault || (byDefault === empty && isObject(is) && Object.keys(is).length === 0)) continue;
+    if (is === byDefault || (byDefault === empty && isPlain(is) && Object.keys(is).length === 0)) continue;
     if (!field.pointer && (is === '' || is === false || is === 0) && field.shape.kind !== 'intOrString') continue;
     if ((field.shape.kind === 'list' || field.shape.kind === 'map') && Object.keys(Object(is)).length === 0) continue;
     entries.push([name, is]);
@@ -106,9 +105,9 @@ export function canonicalStruct(value: Plain, type: string): CanonicalObject {
 }
 
 function canonicalValue(value: unknown, shape: Shape): Canonical {
-  if (shape.kind === 'struct' && isObject(value)) return canonicalStruct(value, shape.type);
+  if (shape.kind === 'struct' && isPlain(value)) return canonicalStruct(value, shape.type);
   if (shape.kind === 'list' && Array.isArray(value)) return value.map((item: unknown) => canonicalValue(item, shape.of));
-  if (shape.kind === 'map' && isObject(value)) {
+  if (shape.kind === 'map' && isPlain(value)) {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, canonicalValue(inner, shape.of)]));
   }
   if (shape.kind === 'quantity') return exactQuantity(value as Quantity);
@@ -127,7 +126,7 @@ function computed(type: string, o: CanonicalObject): CanonicalObject {
   if (type === 'Container' && typeof o.image === 'string' && o.imagePullPolicy === defaultPullPolicy(o.image)) {
     return without(o, 'imagePullPolicy');
   }
-  if (type === 'ResourceRequirements' && isObject(o.requests) && isObject(o.limits)) {
+  if (type === 'ResourceRequirements' && isPlain(o.requests) && isPlain(o.limits)) {
     const limits = o.limits;
     const requests = Object.entries(o.requests).filter(
       ([name, amount]) => !Object.hasOwn(limits, name) || compareQuantities(String(amount), String(limits[name])) !== 0,
@@ -151,7 +150,7 @@ export function withoutOwnHostPorts(container: CanonicalObject): CanonicalObject
 /** RFC 8785: keys by UTF-16 code units, no blanks, numbers and strings as ECMAScript writes them. */
 export function canonicalText(value: Canonical): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`;
-  if (isObject(value)) {
+  if (isPlain(value)) {
     const keys = Object.keys(value).sort();
     return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalText((value as CanonicalObject)[key] ?? null)}`).join(',')}}`;
   }

@@ -1,15 +1,14 @@
 // pure
 /** One key of the configuration, typed: from the file (YAML values) and from flags and environment (texts). */
+
 import type { ConfigurationKey } from './configuration.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './objects.ts';
+import { isPlain } from './plain.ts';
 import { parseDuration, parseQuantity, quantityValue } from './quantity.ts';
 import { shown } from './scalars.ts';
 
 export type Value = { readonly value: unknown } | { readonly problems: readonly Problem[] };
-
-const isMapping = (raw: unknown): raw is Readonly<Record<string, unknown>> =>
-  typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 
 const wrong = (path: string, expected: string, raw: unknown, close?: string): Value => ({
   problems: [{ path, expected, got: shown(raw), ...(close !== undefined && { nearest: close }) }],
@@ -36,7 +35,7 @@ export function fileValue(path: string, key: ConfigurationKey, raw: unknown): Va
     case 'map':
       return textMap(path, raw);
     case 'lists':
-      return isMapping(raw)
+      return isPlain(raw)
         ? collect(Object.entries(raw).map(([name, list]) => [name, texts(`${path}.${name}`, list)]))
         : wrong(path, 'a mapping of lists', raw);
     case 'policy':
@@ -116,7 +115,7 @@ function texts(path: string, raw: unknown): Value {
 
 /** Label values and thresholds: a number is meant as its text (`memory.available: 10`). */
 function textMap(path: string, raw: unknown): Value {
-  if (!isMapping(raw)) return wrong(path, 'a mapping', raw);
+  if (!isPlain(raw)) return wrong(path, 'a mapping', raw);
   return collect(
     Object.entries(raw).map(([name, value]) => [
       name,
@@ -159,7 +158,7 @@ const policyKeys: Readonly<Record<string, 'bool' | 'list' | 'count' | 'all'>> = 
 };
 
 function policy(path: string, raw: unknown): Value {
-  if (!isMapping(raw)) return wrong(path, 'a mapping of what is allowed', raw);
+  if (!isPlain(raw)) return wrong(path, 'a mapping of what is allowed', raw);
   return collect(Object.entries(raw).map(([name, value]) => [name, policyValue(`${path}.${name}`, name, value)]));
 }
 

@@ -3,9 +3,11 @@
  * What a node has, what is kept back, and what is left for pods. Mirrors kubelet v1.32 cm/node_container_manager_linux.go (facts 11.4):
  * allocatable = capacity − systemReserved − kubeReserved − hard eviction thresholds, huge pages taken from memory, never below 0.
  */
+
 import { parseCpuList } from './cpuList.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './objects.ts';
+import { isPlain } from './plain.ts';
 import { canonicalQuantity, parseQuantity, quantityMilliValue, quantityValue } from './quantity.ts';
 
 /** Resources that `systemReserved` and `kubeReserved` may name. */
@@ -39,13 +41,10 @@ export interface HardThresholds {
 
 type Amounts = Readonly<Record<string, string>>;
 
-const isAmounts = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Of one map as it is configured; what is no amount counts as none (the checks of the configuration tell it). */
 function amountsOf(value: unknown): NodeAmounts {
   const text = (key: (typeof reservable)[number]): string => {
-    const given = isAmounts(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+    const given = isPlain(value) && Object.hasOwn(value, key) ? value[key] : undefined;
     return typeof given === 'string' ? given : '0';
   };
   return {
@@ -118,7 +117,7 @@ const oneMi = 2 ** 20;
 export function checkReserved(values: Readonly<Record<string, unknown>>): Problem[] {
   return ['systemReserved', 'kubeReserved'].flatMap((path) => {
     const map = values[path];
-    return Object.entries(isAmounts(map) ? (map as Amounts) : {}).flatMap(([name, text]) => {
+    return Object.entries(isPlain(map) ? (map as Amounts) : {}).flatMap(([name, text]) => {
       const wrong = wrongAmount(name, String(text));
       return wrong === undefined ? [] : [{ path: `${path}.${name}`, got: String(text).slice(0, 100), ...wrong }];
     });

@@ -1,8 +1,10 @@
 // pure
 /** Validation of ConfigMaps and Secrets: keys, size, and what each type of Secret must hold. Values are never repeated. */
+import { sealedAnnotation } from './delivery.ts';
 import { entryPath } from './fieldPath.ts';
 import { wrongDataKey } from './names.ts';
 import type { Problem } from './objects.ts';
+import { isPlain } from './plain.ts';
 import { problemIf } from './problems.ts';
 import type { ConfigMap, Secret } from './v1.ts';
 
@@ -39,10 +41,10 @@ const needs: Readonly<Record<string, readonly (readonly string[])[]>> = {
 };
 /** Keys that hold credentials for registries: what is wrong with such a text, if anything is. */
 const credentials: Readonly<Record<string, (text: string) => string | undefined>> = {
-  '.dockercfg': (text) => (isMapping(parsed(text)) ? undefined : 'JSON: a mapping of registries'),
+  '.dockercfg': (text) => (isPlain(parsed(text)) ? undefined : 'JSON: a mapping of registries'),
   '.dockerconfigjson': (text) => {
     const config = parsed(text);
-    return isMapping(config) && isMapping(config.auths) ? undefined : 'JSON with the mapping "auths"';
+    return isPlain(config) && isPlain(config.auths) ? undefined : 'JSON with the mapping "auths"';
   },
 };
 
@@ -58,7 +60,7 @@ export function validateSecret(o: Secret): Problem[] {
     if (key === undefined) problems.push({ path: 'data', expected: `${oneOf.join(' or ')}, since the type is ${type}`, got: 'nothing' });
     const wrong = key === undefined || !Object.hasOwn(credentials, key) ? undefined : credentials[key];
     // what is sealed is judged by whoever opens it
-    if (key === undefined || wrong === undefined || o.metadata?.annotations?.['podsched.dev/sealed'] !== undefined) continue;
+    if (key === undefined || wrong === undefined || o.metadata?.annotations?.[sealedAnnotation] !== undefined) continue;
     const isString = Object.hasOwn(strings, key);
     const expected = wrong((isString ? strings[key] : fromBase64(data[key] ?? '')) ?? '');
     if (expected !== undefined)
@@ -68,9 +70,6 @@ export function validateSecret(o: Secret): Problem[] {
 }
 
 const fromBase64 = (text: string): string => new TextDecoder().decode(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** undefined: it is no JSON. */
 function parsed(text: string): unknown {

@@ -168,6 +168,7 @@ function inbound(topic: string, payload: Buffer, packet: IPublishPacket): Broker
   if (responseTopic !== undefined && (typeof responseTopic !== 'string' || !isTopic(responseTopic))) return 'properties';
   if (correlationData !== undefined && !Buffer.isBuffer(correlationData)) return 'properties';
   if (correlationData !== undefined && correlationData.length > maxCorrelationBytes) return 'size';
+  const expiresInSeconds: unknown = packet.properties?.messageExpiryInterval;
   return {
     topic,
     payload,
@@ -175,6 +176,7 @@ function inbound(topic: string, payload: Buffer, packet: IPublishPacket): Broker
     qos: packet.qos,
     ...(responseTopic !== undefined && { responseTopic }),
     ...(correlationData !== undefined && { correlationData }),
+    ...(typeof expiresInSeconds === 'number' && { expiresInSeconds }),
   };
 }
 

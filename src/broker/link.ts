@@ -18,6 +18,7 @@ import { after, type Clock, type Monotonic } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import { Following } from './following.ts';
 import type { Inbox } from './inbox.ts';
+import { adoptLostBoot } from './lostBoot.ts';
 import { Marker } from './marker.ts';
 import { judgeOnline, parseOnline } from './online.ts';
 import type { Reads } from './reads.ts';
@@ -26,7 +27,7 @@ import type { RetainedTopics } from './retained.ts';
 import { hearRival, suspect } from './rival.ts';
 import type { Sender } from './sender.ts';
 import { Snapshots } from './snapshots.ts';
-import { refusedCode, SubtreeReader } from './subtree.ts';
+import { SubtreeReader } from './subtree.ts';
 import { Voice } from './voice.ts';
 import { within } from './within.ts';
 import type { LinkEnd, SessionIdentity, SessionState } from './words.ts';
@@ -56,11 +57,12 @@ export interface LinkDeps {
 
 type Moment = 'heartbeat' | 'settled' | 'stable' | 'readBack' | 'sayAgain' | 'listened' | 'unsuspected' | 'send';
 
+/** Heartbeats without a word: the board was replaced. A duplicate waits longer, for a name that changes hands at each reboot helps nobody. */
+const [replacedBeats, outlivedBeats] = [2, 10];
 const settledMs = 2_000;
 const readBackMs = 10_000;
 const sayAgainMs = 1_000;
 const farewellMs = 2_000;
-const markerTriesOfALook = 2;
 /** What a payload says is not believed beyond this. */
 const longestHeartbeatSeconds = 3_600;
 
@@ -203,7 +205,7 @@ export class Link {
     // a reading that a crash cut short has left its filter in the broker's session
     if (state.first && connection.sessionPresent) connection.unsubscribe([topics.subtree]).catch(() => {}); // the connection's end comes by itself
     state.first = false;
-    if (!identity.bootKnown() && (await this.#look(connection))) return this.#finish(true);
+    if (!identity.bootKnown() && (await this.#adoptBoot(connection))) return this.#finish(true);
     if (this.#leaving) return;
     if (!connection.sessionPresent) state.ghostsDue = true;
     this.#saying = true;
@@ -217,23 +219,17 @@ export class Link {
   }
 
   #beginAside(): void {
+    const { heartbeatSeconds, state } = this.deps;
     this.#in('stable', stableMs);
-    if (this.deps.state.mode === 'duplicate') this.#sayDuplicate();
-    else if (this.#deadlines.get('listened') === undefined) this.#in('listened', 2_000 * this.deps.heartbeatSeconds());
+    if (state.mode === 'duplicate') this.#sayDuplicate();
+    const beats = state.mode === 'duplicate' ? outlivedBeats : replacedBeats;
+    if (this.#deadlines.get('listened') === undefined) this.#in('listened', beats * 1_000 * heartbeatSeconds());
   }
 
-  /** The boot counter is lost: takes the one after the greatest seen. True when the will already given to the broker has the wrong one. */
-  async #look(connection: BrokerConnection): Promise<boolean> {
-    const { identity, log, topics } = this.deps;
-    const inWill = identity.boot();
-    const heard = (await refusedCode(connection.subscribe([topics.marker], 1))) === undefined;
-    const came = heard && (await this.#snapshots.marker.wait(markerTriesOfALook));
-    if (!came) log.warn({}, 'the marker does not come back: the boot counter is taken from what was seen so far');
-    if (heard) await connection.unsubscribe([topics.marker]);
-    await identity.adoptBoot(this.#seenBoot);
-    if (identity.boot() === inWill) return false;
-    this.deps.onBootAdopted();
-    return true;
+  async #adoptBoot(connection: BrokerConnection): Promise<boolean> {
+    const another = await adoptLostBoot(connection, { ...this.deps, marker: this.#snapshots.marker, seen: () => this.#seenBoot });
+    if (another) this.deps.onBootAdopted();
+    return another;
   }
 
   #onMessage(m: BrokerMessage): void {
@@ -259,7 +255,8 @@ export class Link {
     const own = { machine: identity.machine, session: this.session, normal: state.mode === 'normal', live };
     const theirsMs = 1_000 * Math.min(heard.heartbeatSeconds ?? heartbeatSeconds(), longestHeartbeatSeconds);
     // whatever the retained one says: so often its writer would be heard, if it lives
-    if (m.retain && state.mode === 'listening') this.#deadlines.set('listened', after(this.#openedAt ?? clock.monotonic(), 2 * theirsMs));
+    if (m.retain && state.mode === 'listening')
+      this.#deadlines.set('listened', after(this.#openedAt ?? clock.monotonic(), replacedBeats * theirsMs));
     switch (judgeOnline(heard, m.retain, own)) {
       case 'echo':
         this.#echoed = true;
@@ -271,30 +268,27 @@ export class Link {
         return;
       case 'otherOnce':
         // a board that was replaced leaves its online behind; a living one will be heard within two heartbeats
-        if (!identity.formerMachines().includes(heard.machine)) suspect(this.deps, heard.machine, 2 * theirsMs);
+        if (!identity.formerMachines().includes(heard.machine)) suspect(this.deps, heard.machine, replacedBeats * theirsMs);
         return;
       case 'otherLive':
         suspect(this.deps, heard.machine, 3 * theirsMs);
-        this.#run(this.#hearOther(heard.machine));
+        this.#run(this.#hearOther(heard.machine, outlivedBeats * theirsMs));
         return;
       case 'nothing':
     }
   }
 
-  async #hearOther(machine: string): Promise<void> {
+  /** `silenceMs`: unheard for so long from now, it is taken for gone. */
+  async #hearOther(machine: string, silenceMs: number): Promise<void> {
     const hearing = hearRival(this.deps, machine);
     // at once, whatever the identity file still has to be written
-    if (this.deps.state.mode === 'duplicate') this.deps.sender.close();
-    switch (await hearing) {
-      case 'goOn':
-        return;
-      case 'aside':
-        this.#deadlines.delete('listened');
-        this.#sayDuplicate();
-        return;
-      case 'leave':
-        return this.#finish(true);
+    if (this.deps.state.mode === 'duplicate') {
+      this.deps.sender.close();
+      this.#in('listened', silenceMs);
     }
+    const act = await hearing;
+    if (act === 'aside') this.#sayDuplicate();
+    else if (act === 'leave') await this.#finish(true);
   }
 
   #due(moment: Moment): void {
@@ -338,10 +332,10 @@ export class Link {
     }
   }
 
-  /** Nothing live was heard: the board was replaced. */
+  /** Nothing live was heard: the board was replaced, or outlived by this one. */
   async #takeName(): Promise<void> {
     const { identity, log, retained, state, topics } = this.deps;
-    log.warn({ machine: identity.machine }, 'nobody else is online under this name: the board was replaced, and this one takes the name');
+    log.warn({ machine: identity.machine }, 'nobody else is online under this name, and this board takes it');
     await identity.claim();
     state.mode = 'normal';
     state.suspectUntil = 0;

@@ -1,6 +1,8 @@
 // pure
 /** NodeOnline as the session writes and reads it: birth, heartbeat, will and farewell are one payload in four states. */
+
 import type { NodeOnline } from '../api/payloads.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 
 export interface OnlineFacts {
   readonly node: string;
@@ -101,10 +103,10 @@ export function judgeOnline(heard: HeardOnline, retain: boolean, own: OnlineView
 }
 
 /** A JSON object from the wire; undefined for whatever else may lie there. */
-export function parseObject(payload: Uint8Array | string): Record<string, unknown> | undefined {
+export function parseObject(payload: Uint8Array | string): Plain | undefined {
   try {
     const value: unknown = JSON.parse(typeof payload === 'string' ? payload : new TextDecoder().decode(payload));
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+    return isPlain(value) ? value : undefined;
   } catch {
     return undefined; // not JSON: somebody else's
   }

@@ -4,9 +4,9 @@
  * Owns the map; sends nothing.
  */
 
+import { DueQueue } from '../async/dueQueue.ts';
 import type { PublishOptions } from '../world/broker.ts';
 import type { Monotonic } from '../world/clock.ts';
-import { DueQueue } from './due.ts';
 
 export interface TellOptions {
   readonly qos: 0 | 1;
@@ -44,8 +44,8 @@ export interface Outgoing {
 export class RetainedTopics {
   #entries = new Map<string, Entry>();
   /** What is not in flight, by when it is due; what is under suspicion waits in a line of its own. */
-  #due = new DueQueue();
-  #suspectsDue = new DueQueue();
+  #due = new DueQueue<string>();
+  #suspectsDue = new DueQueue<string>();
 
   constructor(private readonly random: () => number) {}
 

@@ -1,18 +1,18 @@
 /** `apply -f FILE`: into the manifest folder of this machine, or with `--node`, `--group`, `--all` onto the topics of a fleet. Manners of kubectl apply. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { audienceAnnotation, generationAnnotation, generationOf, stateAnnotation } from '../api/delivery.ts';
 import { keyText, type ObjectKey } from '../api/objects.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { type DesiredScope, desiredTopic, nodeTopics } from '../api/topics.ts';
 import type { ValidateOptions } from '../api/validate.ts';
-import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../config/delivery.ts';
 import type { Listed } from '../config/desiredIndex.ts';
 import { toYaml } from '../config/yaml.ts';
 import { loadOptions } from '../options.ts';
 import { harmless } from '../world/terminal.ts';
 import { agentSetting, type WhereOptions } from './client.ts';
 import { defaultConfigFile, readConfigFile } from './configFile.ts';
-import { audienceOf, contentText, generationOf, nextGeneration, payloadHash, scopeText } from './desiredPlan.ts';
+import { audienceOf, contentText, nextGeneration, payloadHash, scopeText } from './desiredPlan.ts';
 import { checkSize, DesiredTopics, isTombstone, type RetainedObject, type Sign } from './desiredTopics.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';

@@ -1,7 +1,9 @@
 /** The configuration file as the commands find it, and the store of the last good one. */
+
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Problem } from '../api/objects.ts';
+import { isPlain } from '../api/plain.ts';
 import { FileStore } from '../store/fileStore.ts';
 import { codeOf } from '../world/errno.ts';
 import { isStoreCorrupt } from '../world/store.ts';
@@ -36,16 +38,11 @@ export async function readConfigFile(path: string): Promise<ConfigText> {
 /** In a folder of its own: the agent's store tidies its folder, and so does this one. */
 const storeOf = (stateDir: string): FileStore => new FileStore(join(stateDir, entry), { durable: true });
 
-const isSettings = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The last good configuration; undefined when there is none, or none that can be read. */
 export async function readLastGood(stateDir: string): Promise<LastGood | undefined> {
   try {
     const value = await storeOf(stateDir).get(entry);
-    return isSettings(value) && isSettings(value.file) && isSettings(value.overrides)
-      ? { file: value.file, overrides: value.overrides }
-      : undefined;
+    return isPlain(value) && isPlain(value.file) && isPlain(value.overrides) ? { file: value.file, overrides: value.overrides } : undefined;
   } catch (e) {
     if (isStoreCorrupt(e)) return undefined; // the next good start writes it anew
     throw e;

@@ -4,10 +4,10 @@
  * nodes that listen now, and takes the message off the broker. A tombstone in its place is seen later, too: where no index is kept.
  */
 import { join, resolve } from 'node:path';
+import { audienceAnnotation, generationAnnotation } from '../api/delivery.ts';
 import { nearest } from '../api/nearest.ts';
 import { keyText, type ObjectKey } from '../api/objects.ts';
 import { type DesiredScope, desiredTopic } from '../api/topics.ts';
-import { audienceAnnotation, generationAnnotation } from '../config/delivery.ts';
 import { parseTarget } from '../operations/target.ts';
 import { harmless } from '../world/terminal.ts';
 import { type ApplyOptions, anyNode, type FilesWorld, type PublishOptions, thisNode } from './apply.ts';

@@ -3,15 +3,15 @@
  * What is published under `desired/`: the payload of an object with its generation, tombstones, and the index that lists what is meant to be there.
  * The index is what deletes for sure, so it is only ever changed by what was meant: every other entry stays as it was read.
  */
+
 import { createHash } from 'node:crypto';
+import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../api/delivery.ts';
 import type { DesiredIndex } from '../api/messages.ts';
 import { type KeyText, keyText, type ObjectKey } from '../api/objects.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { type DesiredScope, maxRetainedBytes } from '../api/topics.ts';
-import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../config/delivery.ts';
 import type { Listed } from '../config/desiredIndex.ts';
-
-type Plain = Readonly<Record<string, unknown>>;
 
 /** The topic it is for, as what is signed must say. */
 export const audienceOf = (scope: DesiredScope): string => (scope === 'all' ? '*' : 'node' in scope ? scope.node : `group:${scope.group}`);
@@ -22,11 +22,6 @@ export const scopeText = (scope: DesiredScope): string =>
 
 /** As the index tells payloads apart. */
 export const payloadHash = (payload: string | Uint8Array): string => createHash('sha256').update(payload).digest('hex').slice(0, 16);
-
-/** The generation an object carries; undefined: none, or no number. */
-export function generationOf(annotation: string | undefined): number | undefined {
-  return annotation !== undefined && /^\d{1,15}$/.test(annotation) ? Number(annotation) : undefined;
-}
 
 export interface GenerationFacts {
   /** `--generation`. */
@@ -57,8 +52,6 @@ export function contentText(raw: Plain): string {
   const { annotations: _, ...rest } = metadata;
   return sortedText({ ...raw, metadata: { ...rest, ...(own.length > 0 && { annotations: Object.fromEntries(own) }) } });
 }
-
-const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The value with its keys in order, at every level. */
 export function sorted(value: unknown): unknown {

@@ -4,14 +4,17 @@
  * Never writes an index it has not read whole: a user that may not read there sees nothing, and an index made of nothing would delete everything.
  * Two who write at once see one another, and the later one puts both changes together.
  */
+
+import { generationAnnotation, generationOf } from '../api/delivery.ts';
 import { keyText, type ObjectKey } from '../api/objects.ts';
+import type { Plain } from '../api/plain.ts';
 import { type DesiredScope, desiredMarkerTopic, desiredTopic, indexTopic, maxRetainedBytes, parseTopic } from '../api/topics.ts';
 import { parseObject } from '../broker/online.ts';
-import { generationAnnotation, takeDelivery } from '../config/delivery.ts';
+import { takeDelivery } from '../config/delivery.ts';
 import { type IndexPart, type Listed, readIndex, wholeIndex } from '../config/desiredIndex.ts';
-import { changedEntries, generationOf, type IndexChange, indexParts, payloadHash, scopeText } from './desiredPlan.ts';
+import { changedEntries, type IndexChange, indexParts, payloadHash, scopeText } from './desiredPlan.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
-import { annotation, type Plain, rawObjects, signedPayload } from './manifests.ts';
+import { annotation, rawObjects, signedPayload } from './manifests.ts';
 import type { RemoteBroker } from './remoteBroker.ts';
 
 /** What is retained on one topic. */

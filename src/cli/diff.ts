@@ -2,11 +2,13 @@
  * `diff -f FILE`: what apply would change, in this machine's manifest folder or on the topics of a fleet. Ends with 1 when there is a difference, as
  * kubectl diff does. The values of Secrets are never shown, only that they differ.
  */
+
 import { createHmac, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
+import { audienceAnnotation, generationAnnotation } from '../api/delivery.ts';
 import { keyText } from '../api/objects.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import type { DesiredScope } from '../api/topics.ts';
-import { audienceAnnotation, generationAnnotation } from '../config/delivery.ts';
 import { toYaml } from '../config/yaml.ts';
 import { harmlessLines } from '../world/terminal.ts';
 import { type ApplyOptions, anyNode, type FilesWorld, thisNode } from './apply.ts';
@@ -17,7 +19,7 @@ import { exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
 import { unifiedDiff } from './lineDiff.ts';
 import { holderOf, readFolder } from './localFolder.ts';
-import { isPlain, type Manifest, type Plain, readManifests, withAnnotations } from './manifests.ts';
+import { type Manifest, readManifests, withAnnotations } from './manifests.ts';
 import type { RemoteBroker } from './remoteBroker.ts';
 
 /** Beside the manifest folder. */

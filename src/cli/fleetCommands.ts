@@ -73,6 +73,16 @@ async function publishOptions({ sign, audience, generation, index }: Given): Pro
   };
 }
 
+/** What is said of topics means nothing to a folder, and somebody who named a broker did not mean this machine. */
+function thisFolder(o: Given & { readonly tombstone?: true }): void {
+  const { sign, audience, generation, index, tombstone, server } = o;
+  const said = Object.entries({ sign, audience, generation, 'no-index': index === false || undefined, tombstone, server }).find(
+    ([, value]) => value !== undefined,
+  );
+  if (said !== undefined)
+    throw new CommandError(exitCodes.usage, `--${said[0]} is about topics: of which? --node NAME, --group NAME or --all says it`);
+}
+
 function files(o: Given): readonly string[] {
   if (o.filename === undefined) throw new CommandError(exitCodes.usage, 'which file? -f FILE (a folder, or - for standard input)');
   return o.filename;
@@ -98,7 +108,10 @@ export function addFleetCommands(program: Command, world: FleetWorld, done: Done
       const { applyLocal, applyRemote, scopeOf } = await import('./apply.ts');
       const scope = scopeOf(o);
       const options: ApplyOptions = { ...o, filename: files(o) };
-      if (scope === undefined) return done(await applyLocal(options, world, print));
+      if (scope === undefined) {
+        thisFolder(o);
+        return done(await applyLocal(options, world, print));
+      }
       const publish = { filename: options.filename, ...(await publishOptions(o)) };
       return withRemote(o, async (remote) => done(await applyRemote(publish, scope, { remote, stdin: world.stdin }, print)));
     });
@@ -129,7 +142,10 @@ export function addFleetCommands(program: Command, world: FleetWorld, done: Done
         ...(tombstone === true && { tombstone }),
         ...(config !== undefined && { config }),
       };
-      if (scope === undefined) return done(await deleteLocal(names, options, world, print));
+      if (scope === undefined) {
+        thisFolder(o);
+        return done(await deleteLocal(names, options, world, print));
+      }
       const publish = { ...options, ...(await publishOptions(o)) };
       return withRemote(o, async (remote) => done(await deleteRemote(names, publish, scope, { remote, stdin: world.stdin }, print)));
     });
@@ -140,7 +156,10 @@ export function addFleetCommands(program: Command, world: FleetWorld, done: Done
       const { diffLocal, diffRemote } = await import('./diff.ts');
       const scope = scopeOf(o);
       const options: ApplyOptions = { ...o, filename: files(o) };
-      if (scope === undefined) return done(await diffLocal(options, world, print));
+      if (scope === undefined) {
+        thisFolder(o);
+        return done(await diffLocal(options, world, print));
+      }
       return withRemote(o, async (remote) => done(await diffRemote(options, scope, { remote, stdin: world.stdin }, print)));
     },
   );

@@ -2,7 +2,9 @@
  * What a fleet's nodes say of themselves: online, info, summary, and machines that found their name taken. Staleness is judged by the time of our
  * own receiving; a retained heartbeat counts as heard when it came, which is the best that can be known of it.
  */
+
 import type { NodeSummary } from '../api/messages.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { parseTopic } from '../api/topics.ts';
 import { type HeardOnline, parseObject, parseOnline } from '../broker/online.ts';
 import type { NodeObject } from '../node/info.ts';
@@ -103,9 +105,6 @@ export class Fleet {
     return heard;
   }
 }
-
-type Plain = Readonly<Record<string, unknown>>;
-const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** As much of a Node as the table reads, whatever came. */
 function nodeOf(o: Plain | undefined): NodeObject | undefined {

@@ -1,13 +1,14 @@
 /** The manifest folder of this machine as `apply`, `delete` and `diff` see it: which file holds what, and files written whole or not at all. */
+
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readKey } from '../api/decode.ts';
 import { type KeyText, keyText, type ObjectKey } from '../api/objects.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { isManifestName } from '../config/names.ts';
 import { parseDocuments } from '../config/yaml.ts';
 import { codeOf } from '../world/errno.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
-import { isPlain, type Plain } from './manifests.ts';
 
 export interface FolderFile {
   readonly name: string;

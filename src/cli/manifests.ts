@@ -2,21 +2,22 @@
  * The objects that `-f` names, each by itself: judged as the agent judges them, and kept as they were written, since what stands for a node's own
  * values (`${NODE.name}`) is for the node to fill in. One mistake anywhere, and nothing of it is used.
  */
+
 import { basename } from 'node:path';
 import { readKey } from '../api/decode.ts';
 import { type ApiObject, keyOf, keyText, type ObjectKey } from '../api/objects.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { problemText } from '../api/problems.ts';
 import type { ValidateOptions } from '../api/validate.ts';
 import { parseObject } from '../broker/online.ts';
 import { decodeFile } from '../config/decode.ts';
 import { configurationFile } from '../config/names.ts';
 import { parseDocuments } from '../config/yaml.ts';
+import { isEnvelope } from '../policy/dsse.ts';
 import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
 import { readPath } from './validate.ts';
-
-export type Plain = Readonly<Record<string, unknown>>;
 
 export interface Manifest {
   readonly key: ObjectKey;
@@ -36,8 +37,6 @@ export interface ManifestOptions {
   /** What the node allows that it is for. */
   readonly node: ValidateOptions;
 }
-
-export const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What is needed before what needs it. */
 const order = ['ConfigMap', 'Secret', 'Pod'];
@@ -92,8 +91,7 @@ export async function readManifests(
 /** The payload of a signed envelope, whoever signed it; undefined: it is none. */
 export function signedPayload(bytes: Uint8Array): Uint8Array | undefined {
   const value = parseObject(bytes);
-  if (value === undefined || typeof value.payloadType !== 'string' || typeof value.payload !== 'string') return undefined;
-  return Array.isArray(value.signatures) ? Buffer.from(value.payload, 'base64') : undefined;
+  return isEnvelope(value) ? Buffer.from(value.payload, 'base64') : undefined;
 }
 
 /** Every object of a text that was judged and found right, Lists taken apart. */

@@ -15,8 +15,11 @@ async function ask(names: readonly string[], client: Pick<AgentClient, 'node'>):
   const node = await client.node();
   const other = names.find((name) => name !== node.metadata.name);
   if (other === undefined) return node;
-  throw new CommandError(exitCodes.notFound, `node ${JSON.stringify(other)} is not this one, which is ${node.metadata.name}`);
+  throw otherNode(other, node.metadata.name);
 }
+
+export const otherNode = (asked: string, own: string): CommandError =>
+  new CommandError(exitCodes.notFound, `node ${JSON.stringify(asked)} is not this one, which is ${own}`);
 
 /** The rows of `get nodes`. */
 export async function findNodes(

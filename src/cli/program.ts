@@ -105,7 +105,7 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     .exitOverride();
   program.addHelpText(
     'after',
-    '\nExit codes: 0 done, 1 failed, 2 usage or configuration, 3 not found, 4 agent unreachable.\nThe commands talk to the agent on its socket; validate needs no agent.',
+    '\nExit codes: 0 done, 1 failed, 2 usage or configuration, 3 not found, 4 agent, broker or node unreachable.\nThe commands ask the agent of this machine on its socket, or with --node NAME --server URL another one over MQTT. validate, doctor,\napply, delete and diff need no agent here; get nodes --server lists a whole fleet.',
   );
 
   const client = async (o: ClientOptions): Promise<AgentClient> => {
@@ -118,13 +118,21 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     open.push(made);
     return made;
   };
+  const here = (command: Command): Command =>
+    command
+      .option('--run-dir <dir>', 'run folder of the agent, in which its socket is')
+      .option('--config <file>', 'configuration file that names the run folder');
   const asking = (command: Command): Command =>
-    withNodeOption(
-      command
-        .option('--run-dir <dir>', 'run folder of the agent, in which its socket is')
-        .option('--config <file>', 'configuration file that names the run folder'),
-    ).option('--sign <file>', 'with --node: private key that signs the command');
-  const named = (command: Command): Command => asking(command).option('-n, --namespace <namespace>', 'namespace', 'default');
+    withNodeOption(here(command)).option('--sign <file>', 'with --node: private key that signs the command');
+  const inNamespace = (command: Command): Command => command.option('-n, --namespace <namespace>', 'namespace', 'default');
+  const named = (command: Command): Command => inNamespace(asking(command));
+  /** For what only the machine itself can do: the way over MQTT is known, to be refused in words. */
+  const onlyHere = (command: Command): Command =>
+    here(command).addOption(new Option('--node <name>').hideHelp()).addOption(new Option('--server <url>').hideHelp());
+  const localClient = (what: string, o: ClientOptions): Promise<AgentClient> => {
+    if (o.node === undefined && o.server === undefined) return client(o);
+    throw new CommandError(exitCodes.usage, `${what} cannot be done over MQTT: it needs the machine itself`);
+  };
 
   const run = program
     .command('run')
@@ -149,7 +157,7 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     .option('-w, --watch', 'go on with what changes')
     .addHelpText(
       'after',
-      '\nExamples:\n  podsched get pods -A\n  podsched get pods web cam -o yaml\n  podsched get files          what each manifest file became',
+      '\nExamples:\n  podsched get pods -A\n  podsched get pods web cam -o yaml\n  podsched get files          what each manifest file became\n  podsched get nodes --server mqtts://broker.example:8883    every node of a fleet',
     )
     .action(
       async (
@@ -171,8 +179,8 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     program
       .command('describe')
       .description('tell all about a pod or the node, its events included')
-      .argument('<kind>', 'pod, or pod/NAME')
-      .argument('[name]', 'of the pod'),
+      .argument('<kind>', 'pod or node; also pod/NAME, or the NAME of a pod alone')
+      .argument('[name]', 'of the pod; of the node it is not needed'),
   ).action(async (kind: string, name: string | undefined, o: NamespaceOptions) =>
     done(await describe(kind, name, o.namespace, await client(o), print)),
   );
@@ -199,7 +207,7 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     .option('--limit-bytes <bytes>', 'no more than so many bytes')
     .addHelpText(
       'after',
-      '\nExamples:\n  podsched logs web --tail 20 -f\n  podsched logs web -p         why it crashed\n\nOver MQTT (--node) the last 1,000 lines, if nothing else is said.',
+      '\nExamples:\n  podsched logs web --tail 20 -f\n  podsched logs web -p         why it crashed\n\nOver MQTT (--node) the last 1,000 lines, if nothing else is said, and with -f the last 10.',
     )
     .action(async (pod: string, o: LogOptions & ClientOptions) => done(await logs(pod, o, await client(o), world.bytes)));
 
@@ -217,18 +225,20 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     .option('-t, --tty', 'with a terminal')
     .addHelpText(
       'after',
-      '\nExamples:\n  podsched exec web -- ls /data\n  podsched exec -it web -c app -- sh\n\nThe exit code is that of the command.',
+      '\nExamples:\n  podsched exec web -- ls /data\n  podsched exec -it web -c app -- sh\n\nThe exit code is that of the command. Over MQTT (--node) there is neither -i nor -t: what the command said comes when it has\nended, 256 KiB of it at most, and after a minute it is ended.',
     )
     .action(async (pod: string, command: readonly string[], o: ExecOptions & ClientOptions) =>
       done(await exec(pod, command, o, await client(o), session())),
     );
 
-  named(
-    program
-      .command('debug')
-      .description('add a container to a running pod, to look with')
-      .argument('<pod>', 'NAME, or pod/NAME')
-      .argument('[command...]', "after --: what to run instead of the image's own"),
+  inNamespace(
+    onlyHere(
+      program
+        .command('debug')
+        .description('add a container to a running pod, to look with')
+        .argument('<pod>', 'NAME, or pod/NAME')
+        .argument('[command...]', "after --: what to run instead of the image's own"),
+    ),
   )
     .option('--image <image>', 'image of the container')
     .option('-c, --container <name>', 'name of the container')
@@ -241,7 +251,7 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
       '\nExample:\n  podsched debug -it web --image busybox:1 --target app -- sh\n\nThe container stays in the pod until the pod ends.',
     )
     .action(async (pod: string, command: readonly string[], o: DebugOptions & ClientOptions) =>
-      done(await debug(pod, command, o, await client(o), session())),
+      done(await debug(pod, command, o, await localClient('debug', o), session())),
     );
 
   const top = program.command('top').description('what pods or the node use now');
@@ -265,22 +275,24 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
     .addHelpText('after', '\nCPU% and MEMORY% are of what pods may use (allocatable).')
     .action(async (name: string | undefined, o: TopNodeOptions & ClientOptions) => done(await topNode(name, o, await client(o), print)));
 
-  const images = program.command('images').description("the node's images: list, pull, import or remove them");
+  const images = program.command('images').description("the node's images: list, pull, import, pin or remove them");
   asking(images.command('list').alias('ls').description('list the images of this node').argument('[name...]', 'only these'))
     .addOption(new Option('-o, --output <format>', 'how to print it').choices(outputs))
-    .addHelpText('after', '\nPINNED says why an image is never removed: pod (a manifest names it), imported, sandbox, runtime.')
+    .addHelpText('after', '\nPINNED says why an image is never removed: pod (a manifest names it), person (images pin), imported, sandbox, runtime.')
     .action(async (names: readonly string[], o: WhereOptions & { readonly output?: Output }) =>
       done(await get('images', names, { ...o, namespace: 'default', allNamespaces: true, watch: false }, await client(o), print)),
     );
   asking(images.command('pull').description('pull images now, with the credentials of the node').argument('<image...>', 'names')).action(
     async (names: readonly string[], o: WhereOptions) => done(await pullImages(names, await client(o), print)),
   );
-  asking(
+  onlyHere(
     images
       .command('import')
       .description('take images in from archives on this machine, and keep them')
       .argument('<file...>', 'archives of docker save or ctr images export, also gzip or zstd'),
-  ).action(async (files: readonly string[], o: WhereOptions) => done(await importImages(files, await client(o), print)));
+  ).action(async (files: readonly string[], o: ClientOptions) =>
+    done(await importImages(files, await localClient('importing an archive', o), print)),
+  );
   asking(images.command('prune').description('remove every image that nothing uses and nothing pins'))
     .option('--dry-run', 'only say what would go')
     .addHelpText(
@@ -302,6 +314,8 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
       .addHelpText('after', '\n--fix changes one line of the file, keeps a copy beside it, and prints what to add where it cannot.'),
   ).action(async (o: DoctorOptions & ClientOptions) => {
     if (o.node === undefined) return done(await (await import('./doctor.ts')).doctor(o, print));
+    if (o.fix === true || o.onlyFix === true || o.restart === true)
+      throw new CommandError(exitCodes.usage, 'over MQTT (--node) the doctor looks, and repairs nothing');
     const { printFindings } = await import('./findings.ts');
     done(printFindings((await (await client(o)).doctor?.()) ?? [], print));
   });

@@ -2,6 +2,7 @@
  * The agent of another machine, asked over the broker: every question is a command to the node itself, so that the answer is of now and the
  * node's policy has the last word. What the node tells by itself (its retained topics) is only listened to for the moment when to ask again.
  */
+
 import type { FileStatus, SyncStatus } from '../api/payloads.ts';
 import type { ToldPod, V1Event } from '../api/status.ts';
 import { parseObject } from '../broker/online.ts';
@@ -13,8 +14,10 @@ import type { ListedObject } from '../operations/objects.ts';
 import type { Summary } from '../operations/statsSummary.ts';
 import type { NodeUsage, PodUsage } from '../operations/top.ts';
 import { longestExecSeconds, outputCapBytes } from '../remote/arguments.ts';
+import { bytesOf } from '../remote/chunks.ts';
 import type { AgentClient, ContainerName, Followed, LogQuery } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
+import { otherNode } from './nodes.ts';
 import type { Answer, RemoteNode } from './remoteNode.ts';
 
 /** A lease is renewed at half its time. */
@@ -51,7 +54,9 @@ export function remoteClient(node: RemoteNode): AgentClient {
       return said.podschedconfig ?? {};
     },
     node: async () => (await node.json('get', { args: { what: 'node' } })) as NodeObject,
-    logs: async (of, query) => (query.follow === true ? followLogs(node, of, query) : readLogs(node, of, query)),
+    logs: async (of, { follow, ...query }) =>
+      // an instance that has ended says no more
+      follow === true && query.previous !== true ? followLogs(node, of, { ...query, follow }) : readLogs(node, of, query),
     session: localOnly('a session'),
     captured: async ({ namespace, pod, container, command }) => {
       const target = { namespace, pod, ...(container !== undefined && { container }) };
@@ -81,6 +86,7 @@ export function remoteClient(node: RemoteNode): AgentClient {
     pinImage: (image, pinned) => message(node.ask('images', { args: { do: pinned ? 'pin' : 'unpin', image } })),
     importImages: localOnly('importing an archive'),
     describe: async (of) => {
+      if (of.kind === 'Node' && of.name !== '' && of.name !== node.name) throw otherNode(of.name, node.name);
       const what =
         of.kind === 'Node' ? { args: { kind: 'node' } } : { target: { namespace: of.namespace, pod: of.name }, args: { kind: 'pod' } };
       return new TextDecoder().decode((await node.ask('describe', what)).stdout);
@@ -228,7 +234,7 @@ function parseLogLines(payload: Uint8Array): LogLines | undefined {
   const last = (o.chunk as { readonly last?: unknown } | undefined)?.last === true;
   return {
     container: o.container,
-    data: Buffer.from(o.data, o.encoding === 'base64' ? 'base64' : 'utf8'),
+    data: bytesOf({ data: o.data, encoding: o.encoding }),
     last,
     ...(typeof o.dropped === 'number' && { dropped: o.dropped }),
     ...(typeof o.reason === 'string' && { reason: o.reason }),

@@ -3,11 +3,14 @@
  * said to be so at once, and one that does not answer within 30 s after that.
  * Answers are taken in order: a piece that comes twice (QoS 1) counts once, one that is missing ends the answer.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Command, Reply, ReplyStatus } from '../api/messages.ts';
 import { commandTopic, expirySeconds, nodeTopics } from '../api/topics.ts';
 import type { Verb } from '../api/verbs.ts';
 import { type HeardOnline, parseObject, parseOnline } from '../broker/online.ts';
+import { spanText } from '../operations/age.ts';
+import { bytesOf } from '../remote/chunks.ts';
 import type { BrokerMessage } from '../world/broker.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { RemoteBroker } from './remoteBroker.ts';
@@ -38,6 +41,8 @@ const heartbeats = 3;
 
 export class RemoteNode {
   #online: HeardOnline | undefined;
+  /** How old the last word is, in seconds, as the broker counts; undefined: it does not say. */
+  #age: number | undefined;
   #heardLive = false;
   #news = new AbortController();
   #waiting = new Map<string, HeardReply[]>();
@@ -55,7 +60,7 @@ export class RemoteNode {
     await remote.listen([node.#replyTopic, online], (m) => node.#heard(m), 1);
     await node.#change(onlineMs, () => node.#online !== undefined);
     const told = node.#online !== undefined || (await remote.retained([info], (found) => found.size > 0)).size > 0;
-    const absent = absence(name, node.#online, told);
+    const absent = absence(name, node.#online, told, node.#age);
     if (absent !== undefined) throw absent;
     return node;
   }
@@ -155,9 +160,12 @@ export class RemoteNode {
     });
   }
 
-  #heard({ topic, payload, retain, correlationData }: BrokerMessage): void {
+  #heard({ topic, payload, retain, correlationData, expiresInSeconds }: BrokerMessage): void {
     if (topic === this.topics.online) {
       this.#online = parseOnline(payload);
+      // a last word lives for 30 days from when it was said
+      const lived = expirySeconds.will - (expiresInSeconds ?? Number.NaN);
+      this.#age = retain && lived >= 0 ? lived : undefined;
       if (!retain) this.#heardLive = true;
     } else {
       const found = parseReply(payload);
@@ -193,21 +201,30 @@ export class RemoteNode {
     const every = this.#online?.heartbeatSeconds;
     const last = this.#online === undefined ? 'nothing is known of it' : `its last word was "${this.#online.state}"`;
     const beat = this.#heardLive ? ', and it has been heard meanwhile' : every === undefined ? '' : `, a heartbeat is due every ${every} s`;
-    return new CommandError(exitCodes.unreachable, `node "${this.name}" does not answer to ${verb}: ${last}${beat}`);
+    // one that takes no orders does not even hear them
+    const deaf =
+      this.#online?.state === 'online' ? '; it hears none with mqtt.config: false, or from an embedded broker without a passwordFile' : '';
+    return new CommandError(exitCodes.unreachable, `node "${this.name}" does not answer to ${verb}: ${last}${beat}${deaf}`);
   }
 }
 
-/** Why a node cannot answer; undefined: nothing is known against it. `told`: something of it is retained. */
-export function absence(name: string, online: Pick<HeardOnline, 'state'> | undefined, told: boolean): CommandError | undefined {
+/** Why a node cannot answer; undefined: nothing is known against it. `told`: something of it is retained. `ageSeconds`: of its last word. */
+export function absence(
+  name: string,
+  online: Pick<HeardOnline, 'state'> | undefined,
+  told: boolean,
+  ageSeconds?: number,
+): CommandError | undefined {
+  const ago = ageSeconds === undefined ? '' : ` ${spanText(ageSeconds)} ago`;
   switch (online?.state) {
     case undefined:
       return told
         ? new CommandError(exitCodes.unreachable, `node "${name}" is stale: its heartbeats have stopped, and what is told of it is old`)
         : new CommandError(exitCodes.notFound, `no node "${name}" is known on this broker (or this user may not read its topics)`);
     case 'offline':
-      return new CommandError(exitCodes.unreachable, `node "${name}" is offline: its agent was ended`);
+      return new CommandError(exitCodes.unreachable, `node "${name}" is offline: its agent was ended${ago}`);
     case 'lost':
-      return new CommandError(exitCodes.unreachable, `node "${name}" is lost: its connection to the broker broke`);
+      return new CommandError(exitCodes.unreachable, `node "${name}" is lost: its connection to the broker broke${ago}`);
     case 'duplicate':
       return new CommandError(exitCodes.unreachable, `node "${name}" has found its name taken by another machine`);
     case 'online':
@@ -247,7 +264,7 @@ export function parseReply(payload: Uint8Array): { readonly id: string; readonly
       ...(typeof chunk?.seq === 'number' && { chunk: { seq: chunk.seq, last: chunk.last === true } }),
       ...((o.stream === 'stdout' || o.stream === 'stderr') && { stream: o.stream }),
       ...(typeof o.exitCode === 'number' && { exitCode: o.exitCode }),
-      data: Buffer.from(data ?? '', o.encoding === 'base64' ? 'base64' : 'utf8'),
+      data: bytesOf({ data: data ?? '', encoding: o.encoding }),
     },
   };
 }

@@ -1,14 +1,15 @@
 /** What a rollout looks like on the broker: its own message, its objects, and what each node has made of them. Listens, and never writes. */
+
+import { generationAnnotation, generationOf } from '../api/delivery.ts';
 import type { Rollout } from '../api/messages.ts';
 import { type KeyText, keyText } from '../api/objects.ts';
 import type { SyncStatus } from '../api/payloads.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { nodeTopics, parseTopic, rolloutTopic } from '../api/topics.ts';
 import { parseObject } from '../broker/online.ts';
-import { generationAnnotation } from '../config/delivery.ts';
+import { sourceOf } from '../config/desiredTopics.ts';
 import { readRollout } from '../config/rollouts.ts';
 import type { BrokerMessage } from '../world/broker.ts';
-import { generationOf } from './desiredPlan.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { Fleet } from './fleetView.ts';
 import { annotation, rawObjects, signedPayload } from './manifests.ts';
@@ -117,10 +118,9 @@ export class RolloutView {
       return;
     }
     const { scope, kind, namespace, name } = about;
-    const source = scope === 'all' ? 'mqtt:all' : 'group' in scope ? `mqtt:group/${scope.group}` : 'mqtt:node';
     this.#objects.set(topic, {
       key: { kind, namespace, name },
-      source,
+      source: sourceOf(scope),
       generation: generationOf(annotation(raw, generationAnnotation)),
     });
     for (const node of this.#nodes.keys()) this.#judge(node);

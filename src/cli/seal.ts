@@ -6,15 +6,17 @@
 import type { KeyObject } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { decodeObject } from '../api/decode.ts';
+import { sealedAnnotation } from '../api/delivery.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { problemText, withoutValue } from '../api/problems.ts';
 import { takeDelivery } from '../config/delivery.ts';
 import { parseDocuments, toYaml } from '../config/yaml.ts';
-import { lastApplied, readRecipient, sealedAnnotation, sealSecret } from '../policy/seal.ts';
+import { lastApplied, readRecipient, sealSecret } from '../policy/seal.ts';
 import { codeOf } from '../world/errno.ts';
 import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
-import { annotationsOf, isPlain, type Plain, readInput, readItems } from './signed.ts';
+import { annotationsOf, readInput, readItems } from './signed.ts';
 
 export interface SealOptions {
   /** `-`: standard input. */
@@ -27,7 +29,7 @@ export interface SealOptions {
   readonly output?: string;
 }
 
-export const sealingKeyAnnotation = 'podsched.dev/sealing-key';
+const sealingKeyAnnotation = 'podsched.dev/sealing-key';
 const nodeReference = '${NODE.';
 
 /** Reads, seals, writes. */

@@ -2,16 +2,19 @@
  * `sign`: a signature beside a file (`x.yaml.sig`), or an envelope of one object for a topic. What is signed says for whom it is and which
  * generation: without that a node would refuse it, so it is not signed. The manifest itself is never changed.
  */
+
 import { stat, writeFile } from 'node:fs/promises';
+import { audienceAnnotation, generationAnnotation, generationOf } from '../api/delivery.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { maxRetainedBytes } from '../api/topics.ts';
 import { manifestJson, manifestYaml, payloadTypes } from '../policy/dsse.ts';
 import { readSigningKey, signEnvelope } from '../policy/signing.ts';
-import { audienceAnnotation, generationAnnotation, isAudience } from '../policy/trust.ts';
+import { isAudience } from '../policy/trust.ts';
 import { codeOf } from '../world/errno.ts';
 import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
-import { annotationsOf, type Item, isPlain, type Plain, readInput, readItems } from './signed.ts';
+import { annotationsOf, type Item, readInput, readItems } from './signed.ts';
 
 export interface SignOptions {
   /** `-`: standard input. */
@@ -56,7 +59,7 @@ function envelopeOf(items: readonly Item[], o: SignOptions, pem: string): string
     throw new CommandError(exitCodes.usage, `an envelope holds one object, and ${o.file} has ${items.length}`);
   if (o.audience !== undefined && !isAudience(o.audience))
     throw new CommandError(exitCodes.usage, `--audience ${o.audience}: a node, group:<group> or * is meant`);
-  if (o.generation !== undefined && !/^\d{1,15}$/.test(o.generation))
+  if (o.generation !== undefined && generationOf(o.generation) === undefined)
     throw new CommandError(exitCodes.usage, `--generation ${o.generation}: a whole number is meant`);
   const object = item.kind === 'manifest' ? withAnnotations(item.raw, o) : withFields(item, o);
   refuseUnsaid(missing(item, object));
@@ -100,9 +103,9 @@ function missing({ name, kind }: Item, object: Plain): string[] {
         ...(isAudience(annotations[audienceAnnotation] ?? '')
           ? []
           : [lacks('audience', `annotation ${audienceAnnotation}: a node, group:<group> or "*"`)]),
-        ...(/^\d{1,15}$/.test(annotations[generationAnnotation] ?? '')
-          ? []
-          : [lacks('generation', `annotation ${generationAnnotation}: "1", and more with each change`)]),
+        ...(generationOf(annotations[generationAnnotation]) === undefined
+          ? [lacks('generation', `annotation ${generationAnnotation}: "1", and more with each change`)]
+          : []),
       ];
     }
     case 'index':

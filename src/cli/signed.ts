@@ -1,14 +1,12 @@
 /** What `sign` and `verify` share: files as they are read, and what is in them that a signature is about. */
+
 import { readFile } from 'node:fs/promises';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { problemText } from '../api/problems.ts';
 import { parseDocuments } from '../config/yaml.ts';
 import { type PayloadKind, payloadTypes } from '../policy/dsse.ts';
 import { codeOf } from '../world/errno.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
-
-export type Plain = Readonly<Record<string, unknown>>;
-
-export const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** As manifests have it: 1 MiB; an envelope is a third larger. */
 const maxBytes = 3 << 19;

@@ -4,6 +4,7 @@ import type { Amounts, NodeUsage, PodUsage } from '../operations/top.ts';
 import type { AgentClient } from './client.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { type Found, type Item, type Output, type Printer, render } from './get.ts';
+import { otherNode } from './nodes.ts';
 
 export interface TopPodsOptions {
   readonly namespace: string;
@@ -141,8 +142,8 @@ function podRows(pods: readonly PodUsage[], o: TopPodsOptions): Found {
 export async function topNode(name: string | undefined, o: TopNodeOptions, client: TopClient, print: Printer): Promise<number> {
   return repeated(o, print, async () => {
     const node = await client.topNode();
-    if (name !== undefined && name.replace(/^(?:nodes?|no)\//, '') !== node.metadata.name)
-      throw new CommandError(exitCodes.notFound, `node ${JSON.stringify(name)} is not this one, which is ${node.metadata.name}`);
+    const asked = name?.replace(/^(?:nodes?|no)\//, '') ?? node.metadata.name;
+    if (asked !== node.metadata.name) throw otherNode(asked, node.metadata.name);
     print.out(render(nodeRows(node, o), o.output, true));
   });
 }

@@ -2,7 +2,7 @@
 /** Whether policy and keys allow still what was accepted before; and which pods are too many for their kind of source. */
 import type { KeyText, Problem } from '../api/objects.ts';
 import { keyOf } from '../api/objects.ts';
-import { audienceOf, withWords } from './delivery.ts';
+import { audienceOf } from './delivery.ts';
 import { type Candidate, type Entry, kindOfSource, type Wanted, winnerOf } from './merge.ts';
 import type { PolicyPort } from './remoteWords.ts';
 import type { Told } from './view.ts';
@@ -38,7 +38,7 @@ export function denialOf(arrived: Arrived, policy: PolicyPort): Denial | undefin
   const words = { ...(audience !== undefined && { audience }), ...(generation !== undefined && { generation }) };
   const told = policy.trust?.({ source, signed, of: 'manifest', key: keyOf(object), ...words });
   if (told !== undefined) return { ...told, problems: [wholly(told.message)] };
-  return denied(policy.judge?.(withWords(object, words), { source, signed }));
+  return denied(policy.judge?.(object, { source, signed }));
 }
 
 const denied = (problems: readonly Problem[] = []): Denial | undefined =>
@@ -50,11 +50,12 @@ export function withoutDenied(
   isDenied: (candidate: Candidate) => boolean,
 ): { readonly entry: Entry; readonly same: boolean } | undefined {
   const candidates = entry.candidates.filter((c) => !isDenied(c));
-  const [runs, good] = [entry.running, entry.good].map((c) => (c !== undefined && isDenied(c) ? undefined : c));
-  const same = candidates.length === entry.candidates.length && runs === entry.running && good === entry.good;
+  const [runs, good, before] = [entry.running, entry.good, entry.before].map((c) => (c !== undefined && isDenied(c) ? undefined : c));
+  const known = candidates.length === entry.candidates.length;
+  const same = known && runs === entry.running && good === entry.good && before === entry.before;
   if (same) return { entry, same };
   if (candidates.length === 0) return undefined;
-  const { running: _, good: __, givenUp: ___, ...rest } = entry;
+  const { running: _, good: __, givenUp: ___, before: ____, ...rest } = entry;
   const kept = entry.givenUp !== undefined && good !== undefined && runs !== undefined;
   return {
     entry: {
@@ -62,6 +63,7 @@ export function withoutDenied(
       candidates,
       ...(runs && { running: runs }),
       ...(good && { good }),
+      ...(before && { before }),
       ...(kept && entry.givenUp && { givenUp: entry.givenUp }),
     },
     same,

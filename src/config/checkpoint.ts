@@ -95,9 +95,10 @@ function keyOf(stored: unknown): Buffer | undefined {
 const withoutInstance = ({ uid: _, running: __, givenUp: ___, ...entry }: Entry): Entry => entry;
 
 /** The last good one is most often one that the entry has anyway: it is written once. */
-function stored({ good, ...entry }: Entry): object {
-  if (good === undefined) return entry;
-  return { ...entry, good: [...entry.candidates, entry.running].some((c) => isCandidate(c, good)) ? named(good) : good };
+function stored({ good, before, ...entry }: Entry): object {
+  const known = [...entry.candidates, entry.running];
+  const once = (c: Candidate): object => (known.some((k) => isCandidate(k, c)) ? named(c) : c);
+  return { ...entry, ...(good && { good: once(good) }), ...(before && { before: once(before) }) };
 }
 const named = ({ source, revision }: Candidate) => ({ source, revision });
 
@@ -141,7 +142,8 @@ function readEntry(value: unknown, storeKey: string): Entry {
   if (winner === undefined) throw wrong('its winner is missing');
   if (winner.object.kind === 'Pod' && typeof value.uid !== 'string') throw wrong('it has no UID');
   const running = value.running === undefined ? undefined : readCandidate(value.running);
-  const good = readGood(value.good, running === undefined ? candidates : [...candidates, running], readCandidate);
+  const known = running === undefined ? candidates : [...candidates, running];
+  const [good, before] = [value.good, value.before].map((c) => readGood(c, known, readCandidate));
   const givenUp = readGivenUp(value.givenUp);
   return {
     key: value.key as KeyText,
@@ -151,6 +153,7 @@ function readEntry(value: unknown, storeKey: string): Entry {
     candidates,
     ...(running && { running }),
     ...(good && { good }),
+    ...(before && { before }),
     ...(givenUp && { givenUp }),
   };
 }

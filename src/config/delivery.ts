@@ -4,7 +4,7 @@
  * before the object is judged and hashed: when only they change nothing of the pod does.
  */
 import { entryPath } from '../api/fieldPath.ts';
-import type { ApiObject, Problem, Source } from '../api/objects.ts';
+import type { Problem, Source } from '../api/objects.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { shown } from '../api/scalars.ts';
 
@@ -91,13 +91,3 @@ export function isAudience(audience: string, nodeName: string, groups: readonly 
 /** The audience that what a source says is meant for: what was accepted of it once has named it. */
 export const audienceOf = (source: Source, nodeName: string): string =>
   source === 'mqtt:all' ? '*' : source.startsWith('mqtt:group/') ? `group:${source.slice('mqtt:group/'.length)}` : nodeName;
-
-/** An object with the words of its delivery, as whoever judges signatures reads them. */
-export function withWords(object: ApiObject, { audience, generation }: Pick<Delivery, 'audience' | 'generation'>): ApiObject {
-  const annotations = {
-    ...object.metadata.annotations,
-    ...(audience !== undefined && { [audienceAnnotation]: audience }),
-    ...(generation !== undefined && { [generationAnnotation]: String(generation) }),
-  };
-  return { ...object, metadata: { ...object.metadata, annotations } };
-}

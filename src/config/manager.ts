@@ -287,15 +287,18 @@ export class Config {
     return this.#wayBack.isGood(key, revision);
   }
 
-  /** What a rollback of this winner would go back to; undefined: nothing, or it is not what runs. */
-  wayBack(key: KeyText, revision: string): string | undefined {
-    return this.#wayBack.wayBack(key, revision);
+  /**
+   * What a rollback of this winner would go back to; undefined: nothing, or it is not what runs. `byPerson`: also from a good one, to the one
+   * that was good before it.
+   */
+  wayBack(key: KeyText, revision: string, byPerson = false): string | undefined {
+    return this.#wayBack.wayBack(key, revision, byPerson);
   }
 
   /** The winner was not Ready in its time: the last good one is to run again, as soon as it may. Rejects when it cannot be stored. */
-  giveUp(key: KeyText, revision: string, why: string): Promise<void> {
+  giveUp(key: KeyText, revision: string, why: string, byPerson = false): Promise<void> {
     return this.#inTurn(async () => {
-      if (await this.#wayBack.giveUp(key, revision, why)) this.#tell();
+      if (await this.#wayBack.giveUp(key, revision, why, byPerson)) this.#tell();
     });
   }
 

@@ -38,6 +38,8 @@ export interface Entry {
   readonly running?: Candidate;
   /** The last one that was Ready, or Succeeded, as far as anybody saw: what a rollback goes back to. */
   readonly good?: Candidate;
+  /** The one that was Ready before `good` was: what a person goes back to from a good one. Its images may go. */
+  readonly before?: Candidate;
   /** The winner was not Ready in its time: `good` runs in its place, until the winner is another or somebody releases it. */
   readonly givenUp?: GivenUp;
 }
@@ -66,7 +68,13 @@ export const isCandidate = (a: Candidate | undefined, b: Candidate | undefined):
 /** The entry once what is wanted is carried out: the winner runs, or in place of one that was given up the last good one. */
 export function carriedOut(before: Entry, winner: Candidate, candidates: readonly Candidate[]): Entry {
   const { key, uid, since, good, givenUp } = before;
-  const kept: Entry = { key, winner: winner.source, candidates, ...(uid !== undefined && { uid }), since, ...(good && { good }) };
+  const older = before.before;
+  const kept: Entry = {
+    ...{ key, winner: winner.source, candidates, since },
+    ...(uid !== undefined && { uid }),
+    ...(good && { good }),
+    ...(older && { before: older }),
+  };
   if (good === undefined || givenUp?.revision !== winner.revision || good.revision === winner.revision) return kept;
   return { ...kept, givenUp, running: good };
 }
@@ -191,6 +199,7 @@ export const isStoredSo = (a: Entry, b: Entry): boolean =>
   saysTheSame(a, { candidates: b.candidates, winner: { source: b.winner } }) &&
   isCandidate(a.running, b.running) &&
   isCandidate(a.good, b.good) &&
+  isCandidate(a.before, b.before) &&
   a.givenUp?.revision === b.givenUp?.revision;
 
 /** The same winner and the same candidates, whatever runs. */

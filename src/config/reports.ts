@@ -64,9 +64,9 @@ export function computeReports(view: ConfigView): Map<string, ConfigEvent> {
       add(`pending ${object.key}`, splitKey(object.key), object.pending.reason, object.pending.message);
     if (object.blockedEdit !== undefined) addBlocked(object.key, object.blockedEdit);
   }
-  for (const { file, problems, warnings } of view.files) {
+  for (const { file, reason = 'Invalid', problems, warnings } of view.files) {
     const mistakes = problems.filter((p) => p.expected !== shadowedExpectation);
-    if (mistakes.length > 0) add(`file ${file}`, { file }, refusals.get(file) ?? 'Invalid', describeAll(mistakes));
+    if (mistakes.length > 0) add(`file ${file}`, { file }, refusals.get(file) ?? reason, describeAll(mistakes));
     const permissions = warnings.filter((p) => p.path === '');
     const fields = warnings.filter((p) => p.path !== '');
     if (permissions.length > 0) add(`permissions ${file}`, { file }, 'InsecurePermissions', describeAll(permissions));

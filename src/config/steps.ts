@@ -268,11 +268,16 @@ export class Steps {
   async #dropRunning(isGone: (candidate: Candidate) => boolean): Promise<void> {
     const out = outcome();
     for (const entry of [...this.accepted.entries.values()]) {
-      const { running, good, givenUp: _, ...rest } = entry;
-      const [runs, back] = [running !== undefined && isGone(running), good !== undefined && isGone(good)];
-      if (!runs && !back) continue;
+      const { running, good, before: older, givenUp, ...rest } = entry;
+      const [runs, back, far] = [running, good, older].map((c) => c !== undefined && isGone(c));
+      if (!runs && !back && !far) continue;
       const before = this.accepted.desired.get(entry.key);
-      const kept: Entry = { ...rest, ...(!back && good && { good }) };
+      const kept: Entry = {
+        ...rest,
+        ...(!back && good && { good }),
+        ...(!far && older && { before: older }),
+        ...(!runs && !back && givenUp && { givenUp }),
+      };
       const next: Entry = runs
         ? { ...kept, uid: this.deps.newUid(), since: this.accepted.now() }
         : { ...kept, ...(running && { running }) };

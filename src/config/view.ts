@@ -49,6 +49,8 @@ export interface ObjectView {
 
 export interface FileView {
   readonly file: string;
+  /** Why something of it is refused, where it is more than a mistake in it. */
+  readonly reason?: string;
   readonly objects: readonly KeyText[];
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];
@@ -291,6 +293,7 @@ function fileView(file: DecodedFile, input: ViewInput): FileView {
   }
   return {
     file: file.name,
+    ...(file.reason !== 'Invalid' && { reason: file.reason }),
     objects: [...new Set([...file.objects.map((o) => o.key), ...file.refusedKeys])],
     problems: [...file.problems, ...shadowed],
     warnings: [...file.warnings, ...file.objects.flatMap((o) => o.warnings)],

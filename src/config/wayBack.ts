@@ -24,7 +24,8 @@ export class WayBack {
     const { givenUp, ...rest } = entry;
     // it became ready while the way back was blocked: there is no reason to go
     const late = givenUp?.revision === revision;
-    const next: Entry = { ...rest, good: runs, ...(givenUp && !late && { givenUp }) };
+    const before = entry.good ?? entry.before;
+    const next: Entry = { ...rest, good: runs, ...(before && { before }), ...(givenUp && !late && { givenUp }) };
     // a full card takes nobody back: that it was Ready is true in memory, too
     if (!late) entries.set(key, next);
     if (late || asksForRollback(winnerOf(entry)?.object)) await this.checkpoint.save(next);
@@ -37,17 +38,23 @@ export class WayBack {
     return this.accepted.entries.get(key)?.good?.revision === revision;
   }
 
-  wayBack(key: KeyText, revision: string): string | undefined {
+  /** `byPerson`: also from a good one, to the one that was good before it. */
+  wayBack(key: KeyText, revision: string, byPerson = false): string | undefined {
     const entry = this.accepted.entries.get(key);
     if (entry === undefined || runsOf(entry)?.revision !== revision || winnerOf(entry)?.revision !== revision) return undefined;
-    return entry.good?.revision === revision ? undefined : entry.good?.revision;
+    const to = byPerson && entry.good?.revision === revision ? entry.before : entry.good;
+    return to?.revision === revision ? undefined : to?.revision;
   }
 
   /** Rejects when it cannot be stored. */
-  async giveUp(key: KeyText, revision: string, why: string): Promise<boolean> {
+  async giveUp(key: KeyText, revision: string, why: string, byPerson = false): Promise<boolean> {
     const entry = this.accepted.entries.get(key);
-    if (entry === undefined || this.wayBack(key, revision) === undefined) return false;
-    const next: Entry = { ...entry, givenUp: { revision, why } };
+    if (entry === undefined || this.wayBack(key, revision, byPerson) === undefined) return false;
+    // a person goes back from a good one: it is the one before that is good now
+    const { good, before, ...rest } = entry;
+    const to = good?.revision === revision ? before : good;
+    const older = to === before ? undefined : before;
+    const next: Entry = { ...rest, ...(to && { good: to }), ...(older && { before: older }), givenUp: { revision, why } };
     await this.checkpoint.save(next);
     await this.#set(key, next);
     return true;

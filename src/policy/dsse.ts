@@ -4,7 +4,10 @@
  * PAE, so that nothing is parsed before it is known who signed it. Ed25519 only. One good signature of a known key suffices, and all good
  * ones are told: keys have different scopes (`trust.ts`). Envelopes come from anybody: size, depth and the number of tries are bounded.
  */
+
 import { type KeyObject, verify } from 'node:crypto';
+import { isDeeper } from '../api/jsonDepth.ts';
+import { isPlain } from '../api/plain.ts';
 import type { Verb } from '../api/verbs.ts';
 
 /** A key of keys.d. Absent scope: no bound. */
@@ -67,12 +70,9 @@ interface Envelope {
   readonly signatures: readonly unknown[];
 }
 
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Whether a parsed JSON value has an envelope's shape; whether it is a good one is another question. */
 export const isEnvelope = (value: unknown): value is Envelope =>
-  isMapping(value) && typeof value.payloadType === 'string' && typeof value.payload === 'string' && Array.isArray(value.signatures);
+  isPlain(value) && typeof value.payloadType === 'string' && typeof value.payload === 'string' && Array.isArray(value.signatures);
 
 /** Whether bytes are meant as an envelope: a JSON object with its three names. Costs a look through the bytes, and no parsing of others. */
 export function looksLikeEnvelope(bytes: Uint8Array): boolean {
@@ -86,8 +86,7 @@ export function looksLikeEnvelope(bytes: Uint8Array): boolean {
 export function openEnvelope(bytes: Uint8Array, keys: readonly TrustedKey[], kind: PayloadKind): Opened {
   const envelope = readEnvelope(bytes);
   if ('reason' in envelope) return envelope;
-  const payload = fromBase64(envelope.payload);
-  return payload === undefined ? invalid('the payload is no base64') : check(envelope, payload, keys, kind);
+  return check(envelope, envelope.payload, keys, kind);
 }
 
 /**
@@ -97,8 +96,7 @@ export function openEnvelope(bytes: Uint8Array, keys: readonly TrustedKey[], kin
 export function openDetached(signature: Uint8Array, content: Uint8Array, keys: readonly TrustedKey[], kind: PayloadKind): Opened {
   const envelope = readEnvelope(signature);
   if ('reason' in envelope) return envelope.reason === 'Unsigned' ? invalid('it is no envelope') : envelope;
-  const payload = fromBase64(envelope.payload);
-  if (payload === undefined) return invalid('the payload is no base64');
+  const { payload } = envelope;
   if (payload.length > 0 && Buffer.compare(payload, content) !== 0) return invalid('it is about other bytes than those beside it');
   return check(envelope, content, keys, kind);
 }
@@ -107,20 +105,17 @@ export function openDetached(signature: Uint8Array, content: Uint8Array, keys: r
 export function withoutProof(bytes: Uint8Array, kind: PayloadKind): { readonly ok: true; readonly payload: Uint8Array } | Refused {
   const envelope = readEnvelope(bytes);
   if ('reason' in envelope) return envelope;
-  const payload = fromBase64(envelope.payload);
-  if (payload === undefined) return invalid('the payload is no base64');
-  return wrongType(envelope.payloadType, kind) ?? { ok: true, payload };
+  return wrongType(envelope.payloadType, kind) ?? { ok: true, payload: envelope.payload };
 }
-
-const invalid = (message: string): { readonly ok: false; readonly reason: EnvelopeReason; readonly message: string } => ({
-  ok: false,
-  reason: 'SignatureInvalid',
-  message,
-});
 
 type Refused = Extract<Opened, { ok: false }>;
 
-function readEnvelope(bytes: Uint8Array): Envelope | Refused {
+const invalid = (message: string): Refused => ({ ok: false, reason: 'SignatureInvalid', message });
+
+/** An envelope with its payload decoded. */
+type ReadEnvelope = Omit<Envelope, 'payload'> & { readonly payload: Uint8Array };
+
+function readEnvelope(bytes: Uint8Array): ReadEnvelope | Refused {
   if (!looksLikeEnvelope(bytes)) return { ok: false, reason: 'Unsigned', message: 'it is no signed envelope' };
   if (bytes.length > maxEnvelopeBytes) return invalid(`the envelope has ${bytes.length} bytes, at most ${maxEnvelopeBytes} are read`);
   if (isDeeper(bytes, maxDepth)) return invalid(`the envelope has more than ${maxDepth} levels`);
@@ -129,27 +124,11 @@ function readEnvelope(bytes: Uint8Array): Envelope | Refused {
     if (!isEnvelope(value)) return { ok: false, reason: 'Unsigned', message: 'it is no signed envelope' };
     if (value.signatures.length > maxSignatures)
       return invalid(`it has ${value.signatures.length} signatures, at most ${maxSignatures} are read`);
-    return value;
+    const payload = fromBase64(value.payload);
+    return payload === undefined ? invalid('the payload is no base64') : { ...value, payload };
   } catch {
     return invalid('the envelope is no JSON'); // what a parser says of it would quote it
   }
-}
-
-/** Whether brackets outside of strings stand deeper than `limit`. */
-function isDeeper(bytes: Uint8Array, limit: number): boolean {
-  let depth = 0;
-  let inString = false;
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i];
-    if (inString) {
-      if (byte === 0x5c) i++;
-      else if (byte === 0x22) inString = false;
-    } else if (byte === 0x22) inString = true;
-    else if (byte === 0x7b || byte === 0x5b) {
-      if (++depth > limit) return true;
-    } else if (byte === 0x7d || byte === 0x5d) depth--;
-  }
-  return false;
 }
 
 /** Standard or URL-safe, padded or not, as the specification asks of readers. */
@@ -158,7 +137,7 @@ function fromBase64(text: string): Uint8Array | undefined {
   return digits.length % 4 === 1 || !/^[A-Za-z0-9+/_-]*$/.test(digits) ? undefined : Buffer.from(digits, 'base64');
 }
 
-function check({ payloadType, signatures }: Envelope, payload: Uint8Array, keys: readonly TrustedKey[], kind: PayloadKind): Opened {
+function check({ payloadType, signatures }: ReadEnvelope, payload: Uint8Array, keys: readonly TrustedKey[], kind: PayloadKind): Opened {
   const wrong = wrongType(payloadType, kind);
   if (wrong !== undefined) return wrong;
   const message = pae(payloadType, payload);
@@ -166,7 +145,7 @@ function check({ payloadType, signatures }: Envelope, payload: Uint8Array, keys:
   let tries = 0;
   let known = false;
   for (const signature of signatures) {
-    if (!isMapping(signature)) continue;
+    if (!isPlain(signature)) continue;
     const { keyid, sig } = signature;
     const bytes = typeof sig === 'string' ? fromBase64(sig) : undefined;
     // the id is a hint that nobody signed: without one, every key is tried
@@ -201,8 +180,6 @@ function isGood(message: Uint8Array, key: KeyObject, signature: Uint8Array): boo
 }
 
 const idsText = (signatures: readonly unknown[]): string => {
-  const ids = signatures.flatMap((s) =>
-    isMapping(s) && typeof s.keyid === 'string' && /^[\w.:@/-]{1,80}$/.test(s.keyid) ? [s.keyid] : [],
-  );
+  const ids = signatures.flatMap((s) => (isPlain(s) && typeof s.keyid === 'string' && /^[\w.:@/-]{1,80}$/.test(s.keyid) ? [s.keyid] : []));
   return ids.length === 0 ? '' : ` (${ids.slice(0, 3).join(', ')})`;
 };

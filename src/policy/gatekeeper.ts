@@ -10,6 +10,7 @@ import type { Verb } from '../api/verbs.ts';
 import { looksLikeEnvelope, type Opened, openDetached, openEnvelope, type PayloadKind, type TrustedKey, withoutProof } from './dsse.ts';
 import { judgeObject, mayRead, type Policy, type PolicySource } from './policy.ts';
 import { isSealed, type SealingKey, unsealSecret } from './seal.ts';
+import { keyIdOf } from './signing.ts';
 import { type Arrival, type Distrust, judgeScope, judgeSigned, judgeSignedCommand, type Receiver, type Words } from './trust.ts';
 
 export interface GatekeeperDeps {
@@ -135,7 +136,7 @@ export class Gatekeeper {
   #signers(signed: string | undefined): readonly TrustedKey[] {
     if (signed === undefined) return [];
     const ids = signed.split(',');
-    return this.deps.keys().filter((key) => ids.includes(key.keyid));
+    return this.deps.keys().filter((key) => ids.includes(signerOf(key)));
   }
 
   #arrival(source: Source, signers: readonly TrustedKey[]): Arrival {
@@ -147,7 +148,15 @@ const unsigned: Refusal = { ok: false, reason: 'Unsigned', message: 'it is not s
 const unsignedFile: Refusal = { ok: false, reason: 'Unsigned', message: 'there is no .sig beside it, and the policy asks for one' };
 
 const proven = (opened: Opened): Unwrapped =>
-  opened.ok ? { ok: true, bytes: opened.payload, signed: opened.keys.map((k) => k.keyid).join(',') } : opened;
+  opened.ok ? { ok: true, bytes: opened.payload, signed: opened.keys.map(signerOf).join(',') } : opened;
+
+/** Of a key with a name of its own its fingerprint, too: another key that takes the name over has signed nothing of what the former one had. */
+function signerOf({ keyid, publicKey }: TrustedKey): string {
+  const print = prints.get(publicKey) ?? keyIdOf(publicKey);
+  prints.set(publicKey, print);
+  return keyid === print ? keyid : `${keyid}#${print}`;
+}
+const prints = new WeakMap<TrustedKey['publicKey'], string>();
 
 /** What only looked like an envelope is what it is. */
 const plainOr = (opened: Extract<Opened, { ok: false }>, bytes: Uint8Array): Unwrapped =>

@@ -1,7 +1,9 @@
 /** One file of keys.d into a trusted key, or into what is wrong with it; and back into what is stored. Never repeats the file's text. */
+
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { wrongLabel } from '../api/names.ts';
 import { nearest } from '../api/nearest.ts';
+import { isPlain } from '../api/plain.ts';
 import { isVerb, type Verb } from '../api/verbs.ts';
 import type { TrustedKey } from './dsse.ts';
 import { keyIdOf, rawKey } from './signing.ts';
@@ -16,15 +18,14 @@ export function readKeyFile(name: string, text: string): TrustedKey | string {
   } catch {
     return 'is no JSON';
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no JSON object';
-  const fields: Readonly<Record<string, unknown>> = { ...value };
-  for (const field of Object.keys(fields)) {
+  if (!isPlain(value)) return 'is no JSON object';
+  for (const field of Object.keys(value)) {
     if (known.includes(field)) continue;
     const close = nearest(field, known);
     return `has an unknown field ${JSON.stringify(field.slice(0, 60))}${close === undefined ? '' : `; did you mean ${close}?`}`;
   }
-  if (typeof fields.publicKey !== 'string') return 'has no publicKey';
-  return ofKey(name, fields.publicKey, fields);
+  if (typeof value.publicKey !== 'string') return 'has no publicKey';
+  return ofKey(name, value.publicKey, value);
 }
 
 const known: readonly string[] = ['keyid', 'publicKey', 'namespaces', 'sources', 'verbs'];

@@ -9,6 +9,7 @@
  *
  * Owns the node's sealing key: made once, kept in stateDir, never told.
  */
+
 import {
   createCipheriv,
   createDecipheriv,
@@ -19,6 +20,7 @@ import {
   hkdfSync,
   type KeyObject,
 } from 'node:crypto';
+import { sealedAnnotation } from '../api/delivery.ts';
 import { entryPath } from '../api/fieldPath.ts';
 import type { Problem } from '../api/objects.ts';
 import type { Secret } from '../api/v1.ts';
@@ -26,8 +28,7 @@ import type { Log } from '../world/log.ts';
 import { isStoreCorrupt, type Store } from '../world/store.ts';
 import { rawKey } from './signing.ts';
 
-export const sealedAnnotation = 'podsched.dev/sealed';
-export const sealedScheme = 'x25519';
+const sealedScheme = 'x25519';
 /** Where kubectl keeps a whole manifest, its values too. */
 export const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 

@@ -8,16 +8,15 @@
  * group's, `*` on that of all. Else a broker could lay an old object of `all` onto a node's topic, where no generation of it is known and
  * where it wins. A file may name any audience that this node belongs to.
  */
+import { audienceAnnotation, generationAnnotation, generationOf, topicAudience } from '../api/delivery.ts';
 import { entryPath } from '../api/fieldPath.ts';
 import type { Command } from '../api/messages.ts';
 import { wrongLabel } from '../api/names.ts';
 import type { Problem, Source } from '../api/objects.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { shown } from '../api/scalars.ts';
 import type { Verb } from '../api/verbs.ts';
 import type { EnvelopeReason, TrustedKey } from './dsse.ts';
-
-export const audienceAnnotation = 'podsched.dev/audience';
-export const generationAnnotation = 'podsched.dev/generation';
 
 export type TrustReason = EnvelopeReason | 'WrongAudience' | 'GenerationMissing' | 'KeyNotAllowed';
 
@@ -63,11 +62,12 @@ export interface Words {
 }
 
 /** What a plain value says of itself: an object by its annotations, an index or a `_config` by its fields. What is of a wrong type is left out. */
-export function wordsOf(value: Readonly<Record<string, unknown>>, of: Words['of']): Words {
+export function wordsOf(value: Plain, of: Words['of']): Words {
   const metadata = mappingOf(value.metadata);
   const annotations = mappingOf(metadata.annotations);
+  const counted = annotations[generationAnnotation];
   const audience = of === 'manifest' ? annotations[audienceAnnotation] : value.audience;
-  const generation = of === 'manifest' ? counted(annotations[generationAnnotation]) : value.generation;
+  const generation = of === 'manifest' ? generationOf(typeof counted === 'string' ? counted : undefined) : value.generation;
   return {
     of,
     ...(typeof metadata.namespace === 'string' && { namespace: metadata.namespace }),
@@ -76,11 +76,7 @@ export function wordsOf(value: Readonly<Record<string, unknown>>, of: Words['of'
   };
 }
 
-/** Annotations are text. */
-const counted = (annotation: unknown): number | undefined =>
-  typeof annotation === 'string' && /^\d{1,15}$/.test(annotation) ? Number(annotation) : undefined;
-const mappingOf = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+const mappingOf = (value: unknown): Plain => (isPlain(value) ? value : {});
 
 /**
  * Judges an object, a tombstone, an index or a `_config` when it comes. undefined: nothing is wrong. What is unsigned is taken where no
@@ -135,15 +131,18 @@ export function judgeSignedCommand(command: Command, { verb, signers, required, 
   for (const field of ['bootID', 'session', 'id'] as const)
     if (command[field] === undefined || command[field] === '')
       return distrust('WrongAudience', field, 'that of the node’s online, since it is signed', command[field]);
-  const { namespace = 'default' } = command.target ?? {};
+  const { namespace = 'default', pod } = command.target ?? {};
+  // a pod that is named beside a verb about the node is no bound of it
+  const within = aboutPod.has(verb) && pod !== undefined;
   const may = ({ verbs, namespaces, sources }: TrustedKey): boolean =>
     allows(verbs, verb) &&
-    (command.target?.pod === undefined ? namespaces === undefined : allows(namespaces, namespace)) &&
+    (within ? allows(namespaces, namespace) : namespaces === undefined) &&
     (sources === undefined || sources.some((s) => s === 'mqtt' || s === 'mqtt:node'));
-  return signers.some(may)
-    ? undefined
-    : notAllowed(signers, `the command ${verb}${command.target?.pod === undefined ? '' : ` in ${namespace}`}`);
+  return signers.some(may) ? undefined : notAllowed(signers, `the command ${verb}${within ? ` in ${namespace}` : ''}`);
 }
+
+/** Verbs that reach no further than the pod they name. Those that only look take other namespaces by their arguments. */
+const aboutPod: ReadonlySet<Verb> = new Set<Verb>(['logs', 'why', 'exec', 'restart', 'stop', 'start', 'hold', 'release', 'rollback']);
 
 const allows = (scope: readonly string[] | undefined, value: string): boolean => scope === undefined || scope.includes(value);
 
@@ -161,13 +160,6 @@ const notAllowed = (signers: readonly TrustedKey[], what: string): Distrust => (
 
 /** A node, `group:<g>` or `*`. */
 export const isAudience = (text: string): boolean => text === '*' || wrongLabel(text.replace(/^group:/, '')) === undefined;
-
-/** The audience that what is signed must name on a source: that of its topic. undefined: a file, which may name any of the node's. */
-export function topicAudience(source: Source, node: string): string | undefined {
-  if (source.startsWith('file:')) return undefined;
-  if (source === 'mqtt:node') return node;
-  return source === 'mqtt:all' ? '*' : `group:${source.slice('mqtt:group/'.length)}`;
-}
 
 function judgeAudience(audience: string | undefined, path: string, { source, signers, receiver }: Arrival): Distrust | undefined {
   const { node, groups } = receiver;

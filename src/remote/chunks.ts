@@ -23,8 +23,8 @@ export function pieceOf(bytes: Uint8Array, size = chunkBytes): Piece {
   return { data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'), encoding: 'base64' };
 }
 
-/** The bytes of a piece. */
-export const bytesOf = ({ data, encoding }: Piece): Uint8Array =>
+/** The bytes of a piece, for who gets it. */
+export const bytesOf = ({ data, encoding }: { readonly data: string; readonly encoding?: unknown }): Uint8Array =>
   encoding === 'base64' ? Buffer.from(data, 'base64') : new TextEncoder().encode(data);
 
 /** How many of the bytes go into a piece of at most `limit`: all, or up to the beginning of the letter that would be torn. */

@@ -3,9 +3,11 @@
  * A command out of bytes that anybody may have sent: bounded in size and depth before it is parsed, each known field of its type, everything
  * else left out. What is refused still gives its id and reply topic where those can be read, so that the refusal reaches who asked.
  */
+import { isDeeper } from '../api/jsonDepth.ts';
 import type { Command } from '../api/messages.ts';
 import { wrongLabel, wrongSubdomain } from '../api/names.ts';
 import type { Problem } from '../api/objects.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { shown } from '../api/scalars.ts';
 import { isVerb, type Verb } from '../api/verbs.ts';
 import { isEnvelope } from '../policy/dsse.ts';
@@ -28,9 +30,6 @@ export type Decoded =
 
 const head = { apiVersion: 'podsched.dev/v1', kind: 'Command' } as const;
 
-type Plain = Readonly<Record<string, unknown>>;
-
-const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value);
 /** Own fields only: nothing is read from a prototype. null is as absent, as in Kubernetes. */
 const own = (o: Plain, name: string): unknown => (Object.hasOwn(o, name) ? (o[name] ?? undefined) : undefined);
 
@@ -46,7 +45,7 @@ export function decodeCommand(payload: Uint8Array): Decoded {
   if (payload.length === 0) return { as: 'command', command: { ...head, args: {} } };
   const text = utf8(payload);
   if (text === undefined) return refuse('', 'a Command in JSON', 'bytes that are no UTF-8');
-  if (depthOf(text) > maxDepth) return refuse('', `at most ${maxDepth} levels`, 'more');
+  if (isDeeper(payload, maxDepth)) return refuse('', `at most ${maxDepth} levels`, 'more');
   const value = json(text);
   if (value === undefined) return refuse('', 'a Command in JSON', 'no JSON');
   if (!isPlain(value.is)) return refuse('', 'a Command in JSON', shown(value.is));
@@ -130,21 +129,4 @@ function json(text: string): { readonly is: unknown } | undefined {
   } catch {
     return undefined; // the answer says so
   }
-}
-
-/** How deep brackets nest, outside of strings: asked before anything walks down there. */
-function depthOf(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  let quoted = false;
-  for (let i = 0; i < text.length; i++) {
-    const c = text.charCodeAt(i);
-    if (quoted) {
-      if (c === 0x5c) i++;
-      else if (c === 0x22) quoted = false;
-    } else if (c === 0x22) quoted = true;
-    else if (c === 0x7b || c === 0x5b) deepest = Math.max(deepest, ++depth);
-    else if (c === 0x7d || c === 0x5d) depth--;
-  }
-  return deepest;
 }

@@ -66,7 +66,8 @@ const toldContainer = <C extends Container | EphemeralContainer>(c: C) => ({
   ...(c.restartPolicy && { restartPolicy: c.restartPolicy }),
 });
 
-const toldSpec = (spec: PodSpec): PodSpec => ({
+/** What leaves the machine of a spec: never environment, commands or volumes. */
+export const toldSpec = (spec: PodSpec): PodSpec => ({
   ...(spec.initContainers && { initContainers: spec.initContainers.map(toldContainer) }),
   containers: spec.containers.map(toldContainer),
   ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(toldContainer) }),

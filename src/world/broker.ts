@@ -8,6 +8,8 @@ export interface BrokerMessage {
   readonly responseTopic?: string;
   /** What the sender knows its question by (MQTT 5). */
   readonly correlationData?: Uint8Array;
+  /** What is left of its life, by the broker's own clock (MQTT 5). */
+  readonly expiresInSeconds?: number;
 }
 
 /** The largest payload that is given on, in bytes; what is larger is dropped and counted. */

@@ -73,7 +73,7 @@ test('memory-oom-group is true or false', () => {
 });
 
 test('annotations that would be silently without effect refuse the pod', () => {
-  const names = ['rollback', 'hold', 'wait-for', 'wait-timeout', 'state', 'rollout', 'audience', 'truncated', 'pod-hash', 'config-hash'];
+  const names = ['rollback', 'hold', 'wait-for', 'wait-timeout', 'state', 'truncated', 'pod-hash', 'config-hash'];
   for (const name of names)
     only(decode(rawPod({}, {}, { annotations: { [`podsched.dev/${name}`]: 'x' } })), `metadata.annotations[podsched.dev/${name}]`);
   pod(

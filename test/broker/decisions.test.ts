@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { NodeOnlineSchema } from '../../src/api/payloads.ts';
-import { DueQueue } from '../../src/broker/due.ts';
 import { filterMatches, isFilter, isTopic } from '../../src/broker/filters.ts';
 import { onlinePayload, parseOnline } from '../../src/broker/online.ts';
 import { blamesFilter, blamesMessage, codeMeaning, fullJitterMs, isPlainBeyondLoopback, splayMs } from '../../src/broker/reconnect.ts';
@@ -254,28 +253,6 @@ test('what a broker would hang up over is neither topic nor filter', () => {
 test('which ends blame a SUBSCRIBE that is out', () => {
   for (const code of [undefined, 0x80, 0x83, 0x8f, 0xa2]) assert.ok(blamesFilter(code), `${code}`);
   for (const code of [0x87, 0x8b, 0x8d, 0x8e, 0x95, 0x97]) assert.ok(!blamesFilter(code), `${code}`);
-});
-
-test('the queue of moments is what a sorted list would be', () => {
-  const step = fc.record({ key: fc.integer({ min: 0, max: 8 }), at: fc.option(fc.integer({ min: 0, max: 20 }), { nil: undefined }) });
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-      const queue = new DueQueue();
-      const plain = new Map<string, number>();
-      for (const { key, at } of steps) {
-        if (at === undefined) {
-          queue.delete(`${key}`);
-          plain.delete(`${key}`);
-        } else {
-          queue.set(`${key}`, at);
-          plain.set(`${key}`, at);
-        }
-        const first = queue.first();
-        assert.equal(first?.at, plain.size === 0 ? undefined : Math.min(...plain.values()));
-        if (first !== undefined) assert.equal(plain.get(first.key), first.at);
-      }
-    }),
-  );
 });
 
 test('telling four times as many topics costs little more than four times as much', () => {

@@ -33,13 +33,15 @@ test('a card copied to a second board: it listens first, under its own topic and
   );
 });
 
-test('the other board is heard live: duplicate, told under duplicates only, for good', async () => {
+test('the other board is heard live: duplicate, told under duplicates only, for as long as it is heard', async () => {
   const { broker, clock, session, tellPod, identity } = rig({ fakeIdentity: copied() });
   broker.say(onlineTopic, otherOnline(), { retain: true });
   tellPod('web');
   await clock.advance(50_000);
-  broker.say(onlineTopic, otherOnline(), { retain: true });
-  await clock.advance(600_000);
+  for (let i = 0; i < 10; i++) {
+    broker.say(onlineTopic, otherOnline(), { retain: true });
+    await clock.advance(60_000);
+  }
   assert.deepEqual([...new Set(broker.publishes.map((p) => p.topic))], [aside]);
   assert.equal(JSON.parse(broker.retainedNow()[aside] ?? '{}').state, 'duplicate');
   assert.ok(broker.publishes.length >= 10, 'at each heartbeat');
@@ -53,6 +55,22 @@ test('the other board is heard live: duplicate, told under duplicates only, for 
   assert.equal(JSON.parse(broker.retainedNow()[aside] ?? '{}').state, 'duplicate');
   await Promise.all([session.stop(), clock.advance(5_000)]);
   assert.equal(JSON.parse(broker.retainedNow()[aside] ?? '{}').state, 'offline');
+});
+
+test('a duplicate that does not hear the other for ten heartbeats takes the name, and gives it back when the other is alive after all', async () => {
+  const { broker, clock, identity, online, session } = rig({ fakeIdentity: copied() });
+  broker.say(onlineTopic, otherOnline(), { retain: true });
+  await clock.advance(50_000);
+  broker.say(onlineTopic, otherOnline(), { retain: true });
+  await clock.advance(590_000);
+  assert.deepEqual([identity.fileMachine, session.conditions()[0]?.reason], [other, 'NameTaken']);
+  await clock.advance(20_000);
+  assert.deepEqual([identity.fileMachine, online()?.machine, online()?.state], [own, own, 'online']);
+  assert.equal(broker.retainedNow()[aside], undefined);
+  broker.say(onlineTopic, otherOnline(), { retain: true });
+  await clock.advance(10_000);
+  assert.equal(identity.fileMachine, other);
+  assert.equal(JSON.parse(broker.retainedNow()[aside] ?? '{}').state, 'duplicate');
 });
 
 test('nothing live for twice the retained heartbeat: the board was replaced, and this one takes the name', async () => {

@@ -1,5 +1,8 @@
 /** Commands with `--node` and `--server`, as they are typed, over the embedded broker: what is printed, and how they end. */
 import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MqttBroker } from '../../src/broker/client.ts';
 import { type EmbeddedBroker, startEmbedded } from '../../src/broker/embedded.ts';
@@ -101,4 +104,34 @@ test('without a node the whole fleet is meant', async () => {
   const { code, out } = await typed('get', 'nodes');
   assert.equal(code, exitCodes.done);
   assert.match(out, /^pi-07 +Unknown[\s\S]*^pi-08 +Offline/m);
+});
+
+test('what only the machine itself can do is refused before anything is asked or written', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'podsched-cli-'));
+  const file = join(folder, 'web.yaml');
+  await writeFile(file, 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n');
+  const before = await readdir(folder);
+  for (const [args, words] of [
+    [['debug', 'web', '--image', 'busybox:1', '--node', 'pi-07'], /^podsched: debug cannot be done over MQTT/],
+    [['doctor', '--node', 'pi-07', '--fix'], /^podsched: over MQTT \(--node\) the doctor looks, and repairs nothing/],
+    [['apply', '-f', file], /^podsched: --server is about topics: of which\? --node NAME, --group NAME or --all/],
+    [['delete', '-f', file], /^podsched: --server is about topics/],
+    [['diff', '-f', file], /^podsched: --server is about topics/],
+  ] as const) {
+    const [command, ...rest] = args;
+    const { code, out, err } = await typed(command, ...rest);
+    assert.equal(code, exitCodes.usage, `${args.join(' ')}: ${err}`);
+    assert.match(err, words);
+    assert.equal(out, '');
+  }
+  const imported = await runCommand(['images', 'import', file, '--node', 'pi-07', '--server', broker.url], {
+    print: { out: () => {}, err: () => {}, nowMs: () => nowMs, sleep: async () => {} },
+    env: {},
+    stdin: async () => new Uint8Array(),
+    bytes: { isTerminal: false, write: async () => {} },
+    console: fakeConsole,
+  });
+  assert.equal(imported, exitCodes.usage);
+  assert.deepEqual(await readdir(folder), before);
+  await rm(folder, { recursive: true });
 });

@@ -101,6 +101,32 @@ for (const version of [5, 4] as const) {
     await assert.rejects(bed.still(logs('nobody', { namespace: 'default' }, bed.client, bed.output)), ends(exitCodes.notFound, /nobody/));
   });
 
+  test(name('another node than the one that is asked is not described as if it were'), async () => {
+    const bed = await asked(version);
+    await assert.rejects(
+      bed.still(describeIt('node', 'pi-08', 'default', bed.client, bed.print)),
+      ends(exitCodes.notFound, /"pi-08" is not this one, which is pi-07/),
+    );
+    await bed.still(describeIt('node', 'pi-07', 'default', bed.client, bed.print));
+    assert.match(bed.said(), /^Name: +pi-07$/m);
+  });
+
+  test(name('logs -p -f is the log of the instance before, which has ended: nothing is followed'), async () => {
+    const queries: unknown[] = [];
+    const bed = await asked(version, {
+      logs: async (query) => {
+        queries.push(query);
+        return { ok: true, value: chunks('boom\n') };
+      },
+    });
+    assert.equal(
+      await bed.still(logs('web', { namespace: 'default', previous: true, follow: true }, bed.client, bed.output)),
+      exitCodes.done,
+    );
+    assert.equal(bed.text(), 'boom\n');
+    assert.match(JSON.stringify(queries), /"previous":true/);
+  });
+
   test(name('exec has output, errors and exit code of the program'), async () => {
     const commands: unknown[] = [];
     const bed = await asked(version, {

@@ -69,6 +69,30 @@ test('a node that is offline, lost or silent is said to be so at once', async ()
   assert.ok(bed.clock.monotonic() - before < 5000);
 });
 
+for (const version of [5, 4] as const)
+  test(`since when a node is away is known by the broker's clock: MQTT ${version === 5 ? '5 says it, in steps that people read' : '3.1.1 says nothing'}`, async () => {
+    const bed = await fleetBed(version);
+    for (const [state, words] of [
+      ['offline', 'is offline: its agent was ended'],
+      ['lost', 'is lost: its connection to the broker broke'],
+    ] as const) {
+      bed.broker.say(onlineTopic, online('pi-07', state), { retain: true, expirySeconds: 30 * 24 * 3600 });
+      await bed.pass(300);
+      await assert.rejects(openNode(bed), ends(exitCodes.unreachable, new RegExp(`"pi-07" ${words}${version === 5 ? ' 5m ago' : ''}$`)));
+    }
+    // of somebody who counts otherwise
+    bed.broker.say(onlineTopic, online('pi-07', 'offline'), { retain: true, expirySeconds: 90 * 24 * 3600 });
+    await assert.rejects(openNode(bed), ends(exitCodes.unreachable, /ended$/));
+  });
+
+test('a node that is there and answers nothing: it is said why that may be', async () => {
+  const { bed, node } = await withNode();
+  await assert.rejects(
+    bed.run(node.ask('why')),
+    ends(exitCodes.unreachable, /does not answer to why: its last word was "online".*passwordFile$/),
+  );
+});
+
 test('MQTT 5: the command has a response topic and correlation data, an end after 30 s, and is not retained', async () => {
   const { bed, node } = await withNode();
   const [heard] = [answering(bed, [{ status: 'ok', data: 'done' }])];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { revision } from '../../src/api/hash.ts';
 import { keyText, type ObjectKey } from '../../src/api/objects.ts';
-import { isAudience, takeDelivery, withWords } from '../../src/config/delivery.ts';
+import { isAudience, takeDelivery } from '../../src/config/delivery.ts';
 import type { ObjectPlace } from '../../src/config/desiredTopics.ts';
 import { decodePayload, type Payload } from '../../src/config/payload.ts';
 import { pod } from './builders.ts';
@@ -176,16 +176,10 @@ test('unknown fields are warnings, and refused when strict', () => {
   assert.ok(!decode(text, web, true).ok);
 });
 
-test('takeDelivery leaves alone what has none, and puts it back in words for those who judge', () => {
+test('takeDelivery leaves alone what has none', () => {
   const raw = { metadata: { annotations: { a: 'b' } } };
   assert.equal(takeDelivery(raw).value, raw);
   for (const odd of [null, 5, 'x', [], {}, { metadata: 5 }, { metadata: { annotations: [] } }]) assert.equal(takeDelivery(odd).value, odd);
-  const object = objectOf(decode(podText('web')));
-  assert.ok(object !== undefined);
-  assert.deepEqual(withWords(object, { audience: 'pi', generation: 3 }).metadata.annotations, {
-    'podsched.dev/audience': 'pi',
-    'podsched.dev/generation': '3',
-  });
 });
 
 for (const [audience, fits] of [

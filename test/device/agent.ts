@@ -21,6 +21,8 @@ export interface AgentOptions {
   /** More arguments for `podsched run`. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The only permanent address of its board, which is another board then: seen in place of the machine's own network cards. */
+  readonly mac?: string;
   /** False: folders and configuration are made, the agent is not started yet. */
   readonly started?: boolean;
 }
@@ -52,6 +54,8 @@ export interface Agent {
   topic(rest: string): string;
   /** Runs another command of the bundle with this agent's configuration in its environment. */
   cli(...args: string[]): Promise<RunResult>;
+  /** The same for one that goes on until it is ended. */
+  begin(...args: string[]): Daemon;
   /** GET on the local API. */
   get(path: string): Promise<{ readonly status: number; readonly body: string }>;
   /** What the agent wrote on stderr and stdout so far. */
@@ -73,6 +77,16 @@ const ask = (socketPath: string, path: string): Promise<{ readonly status: numbe
     req.on('error', reject);
     req.end();
   });
+
+/** In a mount namespace of its own, in which only what lies below /sys is no longer shared: one network card, with this permanent address. */
+function onBoard(mac: string, dir: string): string[] {
+  const card = join(dir, 'eth0');
+  mkdirSync(join(card, 'device'), { recursive: true });
+  writeFileSync(join(card, 'address'), `${mac}\n`);
+  writeFileSync(join(card, 'addr_assign_type'), '0\n');
+  const script = `mount --make-rprivate /sys && mount --bind ${dir} /sys/class/net && exec "$@"`;
+  return ['unshare', '--mount', '--propagation', 'unchanged', 'sh', '-c', script, 'board', command];
+}
 
 /** Starts the bundle against a bed's containerd (or any endpoint). */
 export async function startAgent(bed: { readonly endpoint: string }, o: AgentOptions = {}): Promise<Agent> {
@@ -118,7 +132,8 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     exited: async () => (await daemon?.exited) ?? 0,
     start: () => {
       if (daemon?.running() === true) return;
-      daemon = startDaemon(command, ['run', '--config', at('podsched.yaml'), ...(o.args ?? [])], {
+      const [program = command, ...before] = o.mac === undefined ? [] : onBoard(o.mac, at('board'));
+      daemon = startDaemon(program, [...before, 'run', '--config', at('podsched.yaml'), ...(o.args ?? [])], {
         logFile: at('agent.log'),
         env,
       });
@@ -141,6 +156,7 @@ export async function startAgent(bed: { readonly endpoint: string }, o: AgentOpt
     removeManifest: (file) => rmSync(join(agent.manifests, file)),
     topic: (rest) => `podsched/v1/nodes/${nodeName}/${rest}`,
     cli: (...args) => run(command, args, { env: { ...env, PODSCHED_RUN_DIR: runDir } }),
+    begin: (...args) => startDaemon(command, args, { logFile: at('commands.log'), env: { ...env, PODSCHED_RUN_DIR: runDir } }),
     get: async (path) => {
       // like the commands: an agent that has just been started is waited for, also while nobody listens yet
       for (const end = performance.now() + 30_000; ; await sleep(50)) {

@@ -24,6 +24,8 @@ export interface Lab {
   readonly agent: Agent;
   readonly watcher: Watcher;
   readonly witness: Witness;
+  /** Where several agents share the runtime: only what carries this name is this one's. */
+  readonly node?: string;
   /** Between the agent and its broker; whoever else speaks with the broker does so directly. */
   readonly proxy: TcpProxy;
   stop(): Promise<void>;
@@ -44,17 +46,21 @@ function twice<T>(items: readonly T[], group: (item: T) => string, of: (item: T)
   return [...seen].filter(([, which]) => which.size > 1).map(([name, which]) => `${name}: ${[...which].join(' and ')}`);
 }
 
-/** Lists the runtime every 50 ms. Each listing is judged by itself: two listings are of two moments. */
-function startWitness(bed: Bed): Witness {
+/** On everything that an agent makes in the runtime: its node. */
+export const nodeLabel = 'podsched.dev/managed';
+
+/** Lists the runtime every 50 ms. Each listing is judged by itself: two listings are of two moments. `several`: pods are told apart by node, too. */
+export function startWitness(bed: Bed, several = false): Witness {
   const offences = new Set<string>();
   const containers = new Map<string, RawContainer>();
   let over = false;
-  const pod = (labels: Readonly<Record<string, string>>) => `${labels[podNamespace]}/${labels[podName]}`;
+  const pod = (labels: Readonly<Record<string, string>>) =>
+    `${several ? `${labels[nodeLabel]} ` : ''}${labels[podNamespace]}/${labels[podName]}`;
   const look = async () => {
     const sandboxes = (await bed.cri.sandboxes()).filter((s) => s.ready);
     for (const o of twice(
       sandboxes,
-      (s) => `${s.namespace}/${s.name}`,
+      (s) => pod(s.labels),
       (s) => s.uid,
     ))
       offences.add(`two instances live: ${o}`);

@@ -5,7 +5,7 @@
 import { hostname, networkInterfaces } from 'node:os';
 import type { SyncStatus } from '../../src/api/payloads.ts';
 import type { ContainerState, ToldPod, V1ContainerStatus } from '../../src/api/status.ts';
-import type { Lab } from './lab.ts';
+import { type Lab, nodeLabel } from './lab.ts';
 import { sleep } from './process.ts';
 import type { RawContainerStatus, RawSandbox } from './rawCri.ts';
 
@@ -32,10 +32,11 @@ const seconds = (nanos: bigint): string => `${new Date(Number(nanos / 1_000_000n
 const isGone = (e: unknown): boolean => (e as { code?: unknown }).code === 5; // NOT_FOUND
 
 /** The listings of the runtime and of `ctr`, of all instances of a pod. */
-export async function shownOf(lab: Pick<Lab, 'bed'>, name: string): Promise<Shown> {
+export async function shownOf(lab: Pick<Lab, 'bed' | 'node'>, name: string): Promise<Shown> {
   const { cri } = lab.bed;
+  const isOwn = (s: RawSandbox): boolean => lab.node === undefined || s.labels[nodeLabel] === lab.node;
   for (;;) {
-    const sandboxes = (await cri.sandboxes()).filter((s) => s.name === name).sort(newestFirst);
+    const sandboxes = (await cri.sandboxes()).filter((s) => s.name === name && isOwn(s)).sort(newestFirst);
     const uids = new Set(sandboxes.map((s) => s.uid));
     const listed = (await cri.containers()).filter((c) => uids.has(c.labels[podUid] ?? ''));
     const [newest] = sandboxes;

@@ -262,7 +262,8 @@ class FakeConnection implements BrokerConnection {
         const now = this.clock.monotonic();
         const found = [...this.broker.retained].filter(([topic, r]) => r.expiresAt > now && topicMatches(filter, topic));
         for (const [topic, r] of found.slice(0, this.broker.queueLimit)) {
-          this.deliver({ topic, payload: r.bytes, retain: true, qos, ...propertiesOf(r) });
+          const left = Number.isFinite(r.expiresAt) && { expiresInSeconds: Math.ceil((r.expiresAt - now) / 1000) };
+          this.deliver({ topic, payload: r.bytes, retain: true, qos, ...propertiesOf(r), ...left });
         }
       }
       if (refused === undefined) resolve();
@@ -284,7 +285,7 @@ class FakeConnection implements BrokerConnection {
   }
 
   deliver(m: BrokerMessage): void {
-    const { correlationData: _c, responseTopic: _r, ...v4 } = m;
+    const { correlationData: _c, expiresInSeconds: _e, responseTopic: _r, ...v4 } = m;
     this.#inbound = this.#inbound.then(() => {
       if (!this.#open) return;
       if (m.payload.length > maxInboundBytes) this.handlers.onDropped?.('size');

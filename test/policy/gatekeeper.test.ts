@@ -114,6 +114,21 @@ test('what was accepted is judged again by what holds now: policy, keys and thei
   assert.match(g.judge(pod(), { source })[0]?.expected ?? '', /a signature/);
 });
 
+test('another key that takes over the name of one has signed nothing of what that one had', () => {
+  const named = { ...trusted, keyid: 'ops' };
+  const { gate: g, setting } = gate({ mqtt: { requireSignature: true }, keys: [named] });
+  const opened = g.open(signed(), { source, of: 'manifest' });
+  assert.ok(opened.ok && opened.signed !== undefined);
+  const by = { source, signed: opened.signed };
+  assert.deepEqual(g.judge(pod(), by), []);
+  // the former key was stolen, and the owner made a new one of the same name
+  setting.keys = [{ ...named, publicKey: createPublicKey(stranger.publicKeyPem) }];
+  assert.match(g.judge(pod(), by)[0]?.got ?? '', /another key/);
+  assert.equal(g.trust({ ...by, of: 'manifest', audience: 'pi-07', generation: 1 })?.reason, 'KeyUnknown');
+  setting.keys = [{ ...named, file: 'other.json' }];
+  assert.deepEqual(g.judge(pod(), by), []);
+});
+
 test('the policy of files is not that of MQTT', () => {
   const { gate: g } = gate();
   assert.deepEqual(g.judge(pod({ hostPID: true }), { source: 'file:x.yaml' }), []);

@@ -172,6 +172,15 @@ test('a key may be for some verbs, namespaces and sources', () => {
   assert.equal(told(command(), { signers: [key({ sources: ['file'] })] }), 'KeyNotAllowed');
 });
 
+test('a key for some namespaces signs nothing about the node, whatever pod is named beside it', () => {
+  const bounded = { signers: [key({ namespaces: ['default'] })] };
+  for (const verb of ['decommission', 'images', 'resync', 'bundle', 'get'] as const) {
+    assert.equal(told(command({ verb }), { verb, ...bounded }), 'KeyNotAllowed', verb);
+    assert.equal(told(command({ verb }), { verb }), 'good', verb);
+  }
+  assert.equal(told(command({ verb: 'restart' }), { verb: 'restart', ...bounded }), 'good');
+});
+
 test('an object says it in annotations, which are text; an index and a configuration in fields', () => {
   const annotations = { 'podsched.dev/audience': 'pi-07', 'podsched.dev/generation': '3' };
   assert.deepEqual(wordsOf({ kind: 'Pod', metadata: { name: 'x', namespace: 'apps', annotations } }, 'manifest'), {

@@ -65,7 +65,7 @@ test('a program is run when it is signed for this node, boot, session and verb',
   const b = bed();
   await b.send(b.envelope(b.command()));
   assert.deepEqual([b.runs(), b.said()], [1, ['accepted', 'ok']]);
-  assert.match(b.events[0]?.message ?? '', /asked for by ops, signed with key ops-key$/);
+  assert.match(b.events[0]?.message ?? '', /asked for by ops, signed with key ops-key#[0-9a-f]{16}$/);
 });
 
 test('what is unsigned, by a stranger, tampered or signed as something else is not run', async () => {

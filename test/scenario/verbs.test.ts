@@ -325,6 +325,30 @@ test('back by command: the last good revision runs at once and is held; release 
   assert.equal(image(w), '3');
 });
 
+test('back by command from a revision that is Ready itself: to the one before it, also after a reboot', async () => {
+  for (const off of [false, true]) {
+    const w = await running({ 'web.yaml': manifest('web', { containers: [app()] }) });
+    await w.advance(20);
+    w.folder.write('web.yaml', manifest('web', { containers: [app('', 2)] }));
+    await w.advance(30);
+    assert.deepEqual([image(w), told(w)], ['2', 'Running Ready']);
+    if (off) {
+      await w.reboot();
+      await w.advance(30);
+    }
+    assert.match(await ask(w, { act: 'rollback' }), /^pod\/web goes back from revision \w+ to \w+, and is held there$/);
+    assert.deepEqual([image(w), told(w)], ['1', 'RolledBack RolledBack']);
+    await w.reboot();
+    await w.advance(30);
+    assert.deepEqual([image(w), told(w)], ['1', 'RolledBack RolledBack']);
+    assert.match(await ask(w, { act: 'rollback' }), /refused: .*podsched hold keeps it so/);
+    await ask(w, { act: 'release' }, 30);
+    assert.deepEqual([image(w), told(w)], ['2', 'Running Ready'], String(off));
+    assert.match(await ask(w, { act: 'rollback' }), /goes back/);
+    assert.equal(image(w), '1');
+  }
+});
+
 test('back by command while it is held at the bad one', async () => {
   const w = await bad();
   await ask(w, { act: 'hold' });

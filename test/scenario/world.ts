@@ -151,8 +151,7 @@ export class World {
         started: () => started && alive.now,
       });
     this.#orders = orders;
-    const labels = (): Readonly<Record<string, string>> =>
-      orders?.labels() ?? nodeLabels({ name: this.nodeName, os: 'linux', arch: 'arm64', configured: this.nodeLabels });
+    const configured = () => orders?.labels() ?? this.nodeLabels;
     const session = this.#newSession(clock, isAlive, orders);
     this.session = session;
     const kubelet = new Kubelet(
@@ -203,7 +202,7 @@ export class World {
         thermalThrottlePaths: [],
         nodeFacts: () => ({
           name: this.nodeName,
-          labels: labels(),
+          labels: nodeLabels({ name: this.nodeName, os: 'linux', arch: 'arm64', configured: configured() }),
           os: 'linux',
           allocatable: { cpuMilli: 4000, memoryBytes: 2 ** 30, pods: 110 },
         }),
@@ -226,7 +225,7 @@ export class World {
         serializeImagePulls: true,
         imageGc: () => ({ highPercent: 85, lowPercent: 80, minimumAgeMs: 120_000 }),
         strict: () => false,
-        nodeValues: () => ({ name: this.nodeName, arch: 'arm64', labels: orders?.labels() ?? this.nodeLabels }),
+        nodeValues: () => ({ name: this.nodeName, arch: 'arm64', labels: configured() }),
       },
     );
     this.kubelet = kubelet;
