@@ -82,7 +82,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
 
   let view: AgentView | undefined;
   let toldInfo = '';
-  /** Something that `info` tells may be another thing now. */
+  /** What `info` tells may be another thing. */
   let news = (): void => {};
   // bound first: it is what keeps a second agent away
   const server = await startServer({ socketPath: join(config.runDir, 'podsched.sock'), agent: () => view, log });
@@ -317,20 +317,24 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     ...{ allocatable: node.allocatable, stateDir: config.stateDir, podLogsDir: config.podLogsDir },
     roots: { proc: '/proc', sys: '/sys', etc: '/etc', run: '/run' },
   });
+  const readKeys = async (): Promise<void> => {
+    try {
+      if (await policy.reload()) await kubelet.config.policyChanged();
+    } catch (e) {
+      log.warn({ error: describeError(e) }, 'policy and keys could not be read again');
+    }
+  };
   const allConditions = (): NodeCondition[] => [...conditions(), ...nodeStatus.board()];
   const fleet = new Fleet({
     ...{ clock, log, version, identity, seq, stateStore, runStore, runtime, session, remote, policy, kubelet, nodeStatus, stats },
-    ...{ heartbeatSeconds, event: nodeEvent, conditions: allConditions },
+    ...{ heartbeatSeconds, event: nodeEvent, conditions: allConditions, readKeys },
     config: () => config,
     view: () => view,
   });
   /** What `_config` sets counts from now on, over the file. */
   const setFromAfar = (): void => {
     o.setLevel(remote.source?.config()?.logLevel ?? config['logging.level']);
-    settingsChanged();
     session.heartbeatChanged();
-  };
-  const settingsChanged = (): void => {
     // labels may be others
     kubelet.admission.again();
     kubelet.resources.devices.freed();
@@ -352,11 +356,11 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   await nodeStatus.load(); // before anything of it is told
   news = tellInfo;
   await fleet.load();
-  remote.start();
   const running = session.run(stop.signal);
   await images.preload.load(); // what is pinned is known before anything may go
   await kubelet.start();
   fleet.start();
+  remote.start(); // groups that `_config` set are read
   // what an earlier agent said is read: before that the windows would show less than there is
   view = windows;
   await images.preload.run(stop.signal);
@@ -367,8 +371,10 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     nodeEvent('Warning', 'AgentTooLarge', message);
     o.outgrown();
   };
-  const rssBytes = () => process.memoryUsage.rss();
-  const weighing = watchOwnMemory({ clock, log, limitBytes: ownMemoryLimit(totalmem()), rssBytes, tooLarge }, stop.signal);
+  const weighing = watchOwnMemory(
+    { clock, log, limitBytes: ownMemoryLimit(totalmem()), rssBytes: process.memoryUsage.rss, tooLarge },
+    stop.signal,
+  );
   tellInfo();
 
   return {
@@ -376,10 +382,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     reload: (next, conditionsNow) => {
       config = next;
       startConditions = conditionsNow;
-      policy.reload().then(
-        (changed) => (changed ? kubelet.config.policyChanged() : undefined),
-        (e) => log.warn({ error: describeError(e) }, 'the policy could not be read again'),
-      );
+      void readKeys(); // it never rejects
       setFromAfar();
     },
     stop: async () => {

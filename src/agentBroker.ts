@@ -41,6 +41,7 @@ export function buildSession(parts: SessionParts): BrokerSession {
     random: Math.random,
     clockSynced: wasSetByTimesyncd,
     insecure: config['mqtt.insecure'],
+    notTaken: (message) => event('Warning', 'MessageNotTaken', message),
     report: ({ topic, message }) => event('Warning', 'NotTold', `${topic}: ${message}`),
   });
 }

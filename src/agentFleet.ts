@@ -42,6 +42,8 @@ export interface FleetParts {
   readonly conditions: () => readonly NodeCondition[];
   readonly heartbeatSeconds: () => number;
   readonly view: () => AgentView | undefined;
+  /** Policies and keys are read again, and what they are about judged again. Never rejects. */
+  readonly readKeys: () => Promise<void>;
   readonly event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
 }
 
@@ -88,6 +90,7 @@ export class Fleet {
     this.verbs = new AgentVerbs({
       ...{ clock, log, runStore, nodeName, runtime, bootId, boot, config },
       kubelet: () => kubelet,
+      readKeys: parts.readKeys,
       forgetLost: async () => {
         const lost = kubelet.config.checkpoint() === 'lost';
         if (lost) await kubelet.config.forgetLost();

@@ -25,7 +25,7 @@ export interface RemoteSide {
   /** undefined: desired state is not taken from the broker. */
   readonly source: RemoteSource | undefined;
   readonly inbox: Inbox;
-  /** Before the session runs. */
+  /** Once what is stored has been read: groups may have been set from afar. */
   start(): void;
 }
 

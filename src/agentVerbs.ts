@@ -22,6 +22,8 @@ export interface AgentVerbParts {
   readonly runtime: CriRuntime;
   readonly kubelet: () => Kubelet;
   readonly config: () => PodschedConfiguration;
+  /** Policy and keys.d once more. Rejects never. */
+  readonly readKeys: () => Promise<void>;
   /** Of the agent's own process. */
   readonly bootId: string;
   readonly boot: () => number;
@@ -70,6 +72,7 @@ export class AgentVerbs {
     return {
       nodeName,
       readSources: async () => {
+        await this.parts.readKeys();
         broker?.readAgain?.();
         await kubelet().config.readFolder();
       },

@@ -146,6 +146,10 @@ export const eventReasons: ReasonGroups = {
       meaning: 'A message could not be told to the broker.',
       remedy: 'Read the message: too large, or refused by the broker’s access rules.',
     },
+    MessageNotTaken: {
+      meaning: 'A message came from the broker that is larger than any of the contract, or malformed, and was passed over unread.',
+      remedy: 'Split what is too large (ConfigMaps); desired objects have at most 60 KiB. Else look who writes below desired/ and cmd/.',
+    },
     HomeAssistantFull: {
       meaning: 'More pods have the label `podsched.dev/ha` than Home Assistant’s message of this node has room for (40 entities, 60 KiB).',
       remedy: 'Take the label off pods that nobody looks at there; all pods are on their own topics as ever.',

@@ -57,7 +57,7 @@ const metadataRows: Readonly<Record<string, SupportRow>> = {
   'metadata.ownerReferences': ignored(apiServer),
   'metadata.finalizers': ignored(apiServer),
   'metadata.managedFields': ignored(apiServer),
-  'metadata.labels[podsched.dev/ha]': ignored(notYet, 'false'),
+  'metadata.labels[podsched.dev/ha]': yes,
   'metadata.labels[podsched.dev/managed]': refused('the agent writes it itself'),
   'metadata.annotations[podsched.dev/crash-backoff]': yes,
   'metadata.annotations[podsched.dev/rollback]': yes,

@@ -7,7 +7,7 @@
  */
 import { type NodeTopics, nodeTopics } from '../api/topics.ts';
 import { isAbort } from '../async/abort.ts';
-import { BrokerError, type DropReason } from '../world/broker.ts';
+import { BrokerError, type DropReason, maxInboundBytes } from '../world/broker.ts';
 import { Connector, type ConnectorDeps } from './connector.ts';
 import type { Inbox, ReplyOptions } from './inbox.ts';
 import { Link } from './link.ts';
@@ -30,6 +30,8 @@ export interface BrokerSessionDeps extends Omit<ConnectorDeps, 'nodeName'> {
   readonly inbox?: Inbox;
   /** A message that was dropped, cut out or refused: for an event and the log. */
   readonly report: (r: MessageReport) => void;
+  /** Something arrived that nobody is given, in words: for an event. */
+  readonly notTaken?: (message: string) => void;
   /** Events kept while the broker is away; default 200. */
   readonly ringCapacity?: number;
   /** At each heartbeat, after `online` was said: for `summary`. */
@@ -66,6 +68,7 @@ export class BrokerSession {
   #droppedTold = 0;
   #reads = new Reads();
   #inbound: Record<DropReason, number> = { size: 0, topic: 0, properties: 0 };
+  #droppedBy = new Map<DropReason, number>();
 
   constructor(private readonly deps: BrokerSessionDeps) {
     const { clock, identity, log, prefix, random, ringCapacity = 200 } = deps;
@@ -261,6 +264,18 @@ export class BrokerSession {
     };
   }
 
+  /** Whose topic it was nobody knows: it was not read. Told once for each connection and reason. */
+  #countDropped(reason: DropReason): void {
+    this.#inbound[reason]++;
+    if (this.#droppedBy.get(reason) === this.#lastSession) return;
+    this.#droppedBy.set(reason, this.#lastSession);
+    const why = { size: `more than ${maxInboundBytes} bytes`, topic: 'a topic that is no text', properties: 'malformed properties' }[
+      reason
+    ];
+    this.deps.log.warn({ reason }, 'a message from the broker is not taken');
+    this.deps.notTaken?.(`a message with ${why} came and was not read`);
+  }
+
   async #oneConnection(): Promise<void> {
     const { log } = this.deps;
     let link: Link | undefined;
@@ -299,7 +314,7 @@ export class BrokerSession {
         retained: this.#retained,
         sender: this.#sender,
         reads: this.#reads,
-        onDropped: (reason) => this.#inbound[reason]++,
+        onDropped: (reason) => this.#countDropped(reason),
         stable: () => this.#connector.stable(),
         onHeartbeat: this.deps.onHeartbeat ?? (() => {}),
         onSettled: this.deps.onSettled ?? (() => {}),

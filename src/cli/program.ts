@@ -278,7 +278,10 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
   const images = program.command('images').description("the node's images: list, pull, import, pin or remove them");
   asking(images.command('list').alias('ls').description('list the images of this node').argument('[name...]', 'only these'))
     .addOption(new Option('-o, --output <format>', 'how to print it').choices(outputs))
-    .addHelpText('after', '\nPINNED says why an image is never removed: pod (a manifest names it), person (images pin), imported, sandbox, runtime.')
+    .addHelpText(
+      'after',
+      '\nPINNED says why an image is never removed: pod (a manifest names it), person (images pin), imported, sandbox, runtime.',
+    )
     .action(async (names: readonly string[], o: WhereOptions & { readonly output?: Output }) =>
       done(await get('images', names, { ...o, namespace: 'default', allNamespaces: true, watch: false }, await client(o), print)),
     );

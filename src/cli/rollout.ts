@@ -118,7 +118,7 @@ export async function runRollout(id: string, remote: RemoteBroker, print: Printe
       gateAt = clock.monotonic();
     }
     const now = clock.monotonic();
-    const failures = [...view.failures].map(([name, why]) => (why === '' ? name : `${name} (${why})`));
+    const failures = [...view.failures()].map(([name, why]) => (why === '' ? name : `${name} (${why})`));
     const decision = decideGate(rollout, view.nodes(), { now, gateAt }, failures);
     switch (decision.act) {
       case 'open':

@@ -4,7 +4,7 @@ import { generationAnnotation, generationOf } from '../api/delivery.ts';
 import type { Rollout } from '../api/messages.ts';
 import { type KeyText, keyText } from '../api/objects.ts';
 import type { SyncStatus } from '../api/payloads.ts';
-import { rolloutAnnotation } from '../api/rollout.ts';
+import { rolloutAnnotation, takes } from '../api/rollout.ts';
 import { nodeTopics, parseTopic, rolloutTopic } from '../api/topics.ts';
 import { parseObject } from '../broker/online.ts';
 import { sourceOf } from '../config/desiredTopics.ts';
@@ -31,7 +31,7 @@ export class RolloutView {
   news = new AbortController();
   readonly fleet: Fleet;
   /** Names of nodes that have failed since this view looks, and how. */
-  readonly failures = new Map<string, string>();
+  #failed = new Map<string, string>();
   #objects = new Map<string, RolledObject>();
   #nodes = new Map<string, Told>();
 
@@ -78,6 +78,13 @@ export class RolloutView {
       })
       .filter((node) => node.progress !== 'outside')
       .sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Those of waves that are open, and how: what a node behind the gate refuses already is no failure of the rollout yet. */
+  failures(): ReadonlyMap<string, string> {
+    const { rollout } = this;
+    if (rollout === undefined) return new Map();
+    return new Map([...this.#failed].filter(([name]) => takes(rollout, { name, labels: this.fleet.labels(name) })));
   }
 
   #heard(message: BrokerMessage): void {
@@ -161,7 +168,7 @@ export class RolloutView {
     else if (told.progress !== 'ready') told.readyAt = this.remote.clock.monotonic();
     told.progress = progress;
     told.note = note;
-    if (progress === 'failed') this.failures.set(node, note ?? '');
+    if (progress === 'failed') this.#failed.set(node, note ?? '');
   }
 }
 

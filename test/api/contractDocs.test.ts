@@ -56,7 +56,22 @@ test('the table has every topic that the code can read, each once, with at most 
   assert.deepEqual(
     [...new Set(kinds)].sort(),
     [
-      ...['command', 'config', 'desired', 'duplicate', 'events', 'file', 'index', 'info', 'logs', 'marker', 'metrics', 'online', 'pod'],
+      ...[
+        'command',
+        'config',
+        'desired',
+        'desiredMarker',
+        'duplicate',
+        'events',
+        'file',
+        'index',
+        'info',
+        'logs',
+        'marker',
+        'metrics',
+        'online',
+        'pod',
+      ],
       ...['reply', 'rollout', 'summary', 'sync'],
     ].sort(),
   );

@@ -120,7 +120,6 @@ export const asyncapi = (): Record<string, unknown> => ({
           lastWill: { topic: 'podsched/v1/nodes/<node>/online', qos: 1, message: 'NodeOnline with state lost', retain: true },
           keepAlive: 30,
           sessionExpiryInterval: 3600,
-          maximumPacketSize: 262_144,
           bindingVersion: '0.2.0',
         },
       },

@@ -122,6 +122,8 @@ export interface RemoteRig {
   readonly followed: string[][];
   readonly configs: (NodeConfig | undefined)[];
   policy: PolicyPort;
+  /** In place of what the fake broker answers at once. */
+  fetch?: (topics: readonly string[]) => Promise<void>;
   groups: string[];
   labels: Record<string, string>;
   /** Pods whose edits have no room. */
@@ -219,6 +221,7 @@ export function remoteRig(o: Start = {}): RemoteRig {
     labels: () => r.labels,
     fetch: async (topics) => {
       r.asked.push([...topics]);
+      if (r.fetch !== undefined) return r.fetch(topics);
       if (o.fetchFails === true) throw new Error('the connection ended');
       await settle();
       for (const topic of topics) {

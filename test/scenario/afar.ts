@@ -11,6 +11,8 @@ import { World, type WorldOptions } from './world.ts';
 export const prefix = 'podsched/v1';
 export const replyTopic = `${prefix}/reply/ops/pi`;
 
+let loaded = false;
+
 export class Afar {
   readonly clock: FakeClock;
   readonly broker: FakeBroker;
@@ -72,8 +74,12 @@ export class Afar {
   ): Promise<readonly Reply[]> {
     const before = this.replies().length;
     this.broker.say(`${prefix}/cmd/${this.world.nodeName}/${verb}`, payload, o);
-    // a verb is loaded when it is asked for first, and a disk has no virtual time
-    for (let i = 0; i < 50; i++) await new Promise((resolve) => setTimeout(resolve, 1));
+    // verbs are loaded when the first is asked for, and a disk has no virtual time
+    for (let i = 0; i < (loaded ? 10 : 5_000) && this.replies().length === before; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      await this.world.advance(0);
+    }
+    loaded = true;
     await this.world.advance(seconds);
     return this.replies().slice(before);
   }
