@@ -328,8 +328,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   const fleet = new Fleet({
     ...{ clock, log, version, identity, seq, stateStore, runStore, runtime, session, remote, policy, kubelet, nodeStatus, stats },
     ...{ heartbeatSeconds, event: nodeEvent, conditions: allConditions, readKeys },
-    config: () => config,
-    view: () => view,
+    ...{ config: () => config, view: () => view },
   });
   /** What `_config` sets counts from now on, over the file. */
   const setFromAfar = (): void => {

@@ -17,7 +17,8 @@ import { checkSize, DesiredTopics, isTombstone, type RetainedObject, type Sign }
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
 import { type FileToWrite, holderOf, manifestName, readFolder, writeFiles } from './localFolder.ts';
-import { annotation, type Manifest, readManifests, withAnnotations } from './manifests.ts';
+import { type Manifest, readManifests } from './manifests.ts';
+import { annotationsOf, withAnnotations } from './rawObjects.ts';
 import type { RemoteBroker } from './remoteBroker.ts';
 
 export interface ApplyOptions extends WhereOptions {
@@ -167,22 +168,22 @@ function planned(
   at: { readonly scope: DesiredScope; readonly first: number | undefined; readonly remembered: number | undefined },
 ): Planned {
   const fresh = before === undefined || isTombstone(before);
-  const written = generationOf(annotation(raw, generationAnnotation));
+  const written = generationOf(annotationsOf(raw)[generationAnnotation]);
   // what somebody signed is published as it is: any change would undo the signature
   if (envelope !== undefined) {
     const same = before !== undefined && Buffer.compare(before.bytes, envelope) === 0;
     return { act: same ? 'unchanged' : fresh ? 'created' : 'configured', payload: envelope, generation: written };
   }
-  const audience = o.audience ?? annotation(raw, audienceAnnotation) ?? (o.sign === undefined ? undefined : audienceOf(at.scope));
-  const rollout = o.rollout ?? annotation(raw, rolloutAnnotation);
+  const audience = o.audience ?? annotationsOf(raw)[audienceAnnotation] ?? (o.sign === undefined ? undefined : audienceOf(at.scope));
+  const rollout = o.rollout ?? annotationsOf(raw)[rolloutAnnotation];
   const stays =
     !fresh &&
     o.generation === undefined &&
     before.raw !== undefined &&
     before.signed === (o.sign !== undefined) &&
     (written === undefined || written === before.generation) &&
-    annotation(before.raw, audienceAnnotation) === audience &&
-    annotation(before.raw, rolloutAnnotation) === rollout &&
+    annotationsOf(before.raw)[audienceAnnotation] === audience &&
+    annotationsOf(before.raw)[rolloutAnnotation] === rollout &&
     contentText(before.raw) === contentText(raw);
   if (stays) return { act: 'unchanged', payload: before.bytes, generation: before.generation };
   const known = before?.generation ?? at.remembered;

@@ -14,7 +14,7 @@ import { takeDelivery } from '../config/delivery.ts';
 import { type IndexPart, type Listed, readIndex, wholeIndex } from '../config/desiredIndex.ts';
 import { changedEntries, type IndexChange, indexParts, payloadHash, scopeText } from './desiredPlan.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
-import { annotation, rawObjects, signedPayload } from './manifests.ts';
+import { annotationsOf, rawObject, signedPayload } from './rawObjects.ts';
 import type { RemoteBroker } from './remoteBroker.ts';
 
 /** What is retained on one topic. */
@@ -43,17 +43,9 @@ const surelyWhole = 900;
 
 const objectAt = (bytes: Uint8Array): RetainedObject => {
   const inner = signedPayload(bytes);
-  const raw = readRaw(inner ?? bytes);
-  return { bytes, raw, generation: generationOf(annotation(raw, generationAnnotation)), signed: inner !== undefined };
+  const raw = rawObject(inner ?? bytes);
+  return { bytes, raw, generation: generationOf(annotationsOf(raw)[generationAnnotation]), signed: inner !== undefined };
 };
-
-function readRaw(bytes: Uint8Array): Plain | undefined {
-  try {
-    return rawObjects(bytes)[0];
-  } catch {
-    return undefined; // somebody else's bytes
-  }
-}
 
 /** Whether it says that the object is to be gone. */
 export const isTombstone = ({ raw }: RetainedObject): boolean => takeDelivery(raw).delivery.absent === true;

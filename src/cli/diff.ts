@@ -19,7 +19,8 @@ import { exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
 import { unifiedDiff } from './lineDiff.ts';
 import { holderOf, readFolder } from './localFolder.ts';
-import { type Manifest, readManifests, withAnnotations } from './manifests.ts';
+import { type Manifest, readManifests } from './manifests.ts';
+import { withAnnotations } from './rawObjects.ts';
 import type { RemoteBroker } from './remoteBroker.ts';
 
 /** Beside the manifest folder. */

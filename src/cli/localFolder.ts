@@ -9,6 +9,7 @@ import { isManifestName } from '../config/names.ts';
 import { parseDocuments } from '../config/yaml.ts';
 import { codeOf } from '../world/errno.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
+import { itemsOf } from './rawObjects.ts';
 
 export interface FolderFile {
   readonly name: string;
@@ -36,9 +37,7 @@ export async function readFolder(dir: string): Promise<readonly FolderFile[]> {
 function fileOf(name: string, bytes: Uint8Array): FolderFile {
   const { documents, broken, problems } = parseDocuments(new TextDecoder().decode(bytes));
   const values = [...documents, ...broken].map((d) => d.value).filter((value) => value !== null);
-  const objects = values.flatMap((value): readonly unknown[] =>
-    isPlain(value) && value.kind === 'List' && Array.isArray(value.items) ? value.items : [value],
-  );
+  const objects = values.flatMap(itemsOf);
   return {
     name,
     bytes,

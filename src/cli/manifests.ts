@@ -6,17 +6,15 @@
 import { basename } from 'node:path';
 import { readKey } from '../api/decode.ts';
 import { type ApiObject, keyOf, keyText, type ObjectKey } from '../api/objects.ts';
-import { isPlain, type Plain } from '../api/plain.ts';
+import type { Plain } from '../api/plain.ts';
 import { problemText } from '../api/problems.ts';
 import type { ValidateOptions } from '../api/validate.ts';
-import { parseObject } from '../broker/online.ts';
 import { decodeFile } from '../config/decode.ts';
 import { configurationFile } from '../config/names.ts';
-import { parseDocuments } from '../config/yaml.ts';
-import { isEnvelope } from '../policy/dsse.ts';
 import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
+import { rawObjects, signedPayload } from './rawObjects.ts';
 import { readPath } from './validate.ts';
 
 export interface Manifest {
@@ -86,34 +84,4 @@ export async function readManifests(
   if (mistakes.length > 0) throw new CommandError(exitCodes.failed, 'nothing was changed');
   if (manifests.length === 0) throw new CommandError(exitCodes.usage, `no object in ${paths.join(', ')}`);
   return manifests.sort((a, b) => order.indexOf(a.key.kind) - order.indexOf(b.key.kind));
-}
-
-/** The payload of a signed envelope, whoever signed it; undefined: it is none. */
-export function signedPayload(bytes: Uint8Array): Uint8Array | undefined {
-  const value = parseObject(bytes);
-  return isEnvelope(value) ? Buffer.from(value.payload, 'base64') : undefined;
-}
-
-/** Every object of a text that was judged and found right, Lists taken apart. */
-export function rawObjects(bytes: Uint8Array): readonly Plain[] {
-  return parseDocuments(new TextDecoder().decode(bytes)).documents.flatMap(({ value }) => {
-    if (!isPlain(value)) return [];
-    return value.kind === 'List' ? (Array.isArray(value.items) ? value.items.filter(isPlain) : []) : [value];
-  });
-}
-
-/** The object with these annotations beside its own; one that is undefined is taken away. */
-export function withAnnotations(raw: Plain, more: Readonly<Record<string, string | undefined>>): Plain {
-  const metadata = isPlain(raw.metadata) ? raw.metadata : {};
-  const own = isPlain(metadata.annotations) ? metadata.annotations : {};
-  const all = Object.entries({ ...own, ...more }).filter(([, value]) => value !== undefined);
-  const { annotations: _, ...rest } = metadata;
-  return { ...raw, metadata: { ...rest, ...(all.length > 0 && { annotations: Object.fromEntries(all) }) } };
-}
-
-/** An annotation of a raw object. */
-export function annotation(raw: Plain | undefined, name: string): string | undefined {
-  const metadata = isPlain(raw?.metadata) ? raw.metadata : {};
-  const value = isPlain(metadata.annotations) ? metadata.annotations[name] : undefined;
-  return typeof value === 'string' ? value : undefined;
 }

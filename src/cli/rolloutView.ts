@@ -12,7 +12,7 @@ import { readRollout } from '../config/rollouts.ts';
 import type { BrokerMessage } from '../world/broker.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { Fleet } from './fleetView.ts';
-import { annotation, rawObjects, signedPayload } from './manifests.ts';
+import { annotationsOf, rawObject, signedPayload } from './rawObjects.ts';
 import type { RemoteBroker } from './remoteBroker.ts';
 import { type GateNode, type Progress, progressOf, type RolledObject, worstOf } from './rolloutGate.ts';
 
@@ -119,8 +119,9 @@ export class RolloutView {
   #heardObject({ topic, payload }: BrokerMessage): void {
     const about = parseTopic(this.remote.prefix, topic);
     if (about?.of !== 'desired') return;
-    const raw = payload.length === 0 ? undefined : rawOf(payload);
-    if (annotation(raw, rolloutAnnotation) !== this.id) {
+    const raw = payload.length === 0 ? undefined : rawObject(signedPayload(payload) ?? payload);
+    const annotations = annotationsOf(raw);
+    if (annotations[rolloutAnnotation] !== this.id) {
       this.#objects.delete(topic);
       return;
     }
@@ -128,7 +129,7 @@ export class RolloutView {
     this.#objects.set(topic, {
       key: { kind, namespace, name },
       source: sourceOf(scope),
-      generation: generationOf(annotation(raw, generationAnnotation)),
+      generation: generationOf(annotations[generationAnnotation]),
     });
     for (const node of this.#nodes.keys()) this.#judge(node);
   }
@@ -169,14 +170,6 @@ export class RolloutView {
     told.progress = progress;
     told.note = note;
     if (progress === 'failed') this.#failed.set(node, note ?? '');
-  }
-}
-
-function rawOf(payload: Uint8Array): ReturnType<typeof rawObjects>[number] | undefined {
-  try {
-    return rawObjects(signedPayload(payload) ?? payload)[0];
-  } catch {
-    return undefined; // somebody else's bytes
   }
 }
 

@@ -16,7 +16,8 @@ import { codeOf } from '../world/errno.ts';
 import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
-import { annotationsOf, readInput, readItems } from './signed.ts';
+import { annotationsOf } from './rawObjects.ts';
+import { readInput, readItems } from './signed.ts';
 
 export interface SealOptions {
   /** `-`: standard input. */

@@ -5,7 +5,7 @@
 
 import { stat, writeFile } from 'node:fs/promises';
 import { audienceAnnotation, generationAnnotation, generationOf } from '../api/delivery.ts';
-import { isPlain, type Plain } from '../api/plain.ts';
+import type { Plain } from '../api/plain.ts';
 import { maxRetainedBytes } from '../api/topics.ts';
 import { manifestJson, manifestYaml, payloadTypes } from '../policy/dsse.ts';
 import { readSigningKey, signEnvelope } from '../policy/signing.ts';
@@ -14,7 +14,8 @@ import { codeOf } from '../world/errno.ts';
 import { harmless } from '../world/terminal.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';
-import { annotationsOf, type Item, readInput, readItems } from './signed.ts';
+import { annotationsOf, withAnnotations } from './rawObjects.ts';
+import { type Item, readInput, readItems } from './signed.ts';
 
 export interface SignOptions {
   /** `-`: standard input. */
@@ -61,7 +62,7 @@ function envelopeOf(items: readonly Item[], o: SignOptions, pem: string): string
     throw new CommandError(exitCodes.usage, `--audience ${o.audience}: a node, group:<group> or * is meant`);
   if (o.generation !== undefined && generationOf(o.generation) === undefined)
     throw new CommandError(exitCodes.usage, `--generation ${o.generation}: a whole number is meant`);
-  const object = item.kind === 'manifest' ? withAnnotations(item.raw, o) : withFields(item, o);
+  const object = item.kind === 'manifest' ? announced(item.raw, o) : withFields(item, o);
   refuseUnsaid(missing(item, object));
   const type = item.kind === 'manifest' ? manifestJson : (payloadTypes[item.kind][0] ?? '');
   const envelope = signEnvelope(Buffer.from(JSON.stringify(object)), type, pem);
@@ -73,15 +74,12 @@ function envelopeOf(items: readonly Item[], o: SignOptions, pem: string): string
   return envelope;
 }
 
-function withAnnotations(raw: Plain, { audience, generation }: SignOptions): Plain {
+function announced(raw: Plain, { audience, generation }: SignOptions): Plain {
   if (audience === undefined && generation === undefined) return raw;
-  const metadata = isPlain(raw.metadata) ? raw.metadata : {};
-  const annotations = {
-    ...(isPlain(metadata.annotations) ? metadata.annotations : {}),
+  return withAnnotations(raw, {
     ...(audience !== undefined && { [audienceAnnotation]: audience }),
     ...(generation !== undefined && { [generationAnnotation]: generation }),
-  };
-  return { ...raw, metadata: { ...metadata, annotations } };
+  });
 }
 
 function withFields({ raw, kind }: Item, { audience, generation }: SignOptions): Plain {

@@ -7,6 +7,7 @@ import { parseDocuments } from '../config/yaml.ts';
 import { type PayloadKind, payloadTypes } from '../policy/dsse.ts';
 import { codeOf } from '../world/errno.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
+import { itemsOf } from './rawObjects.ts';
 
 /** As manifests have it: 1 MiB; an envelope is a third larger. */
 const maxBytes = 3 << 19;
@@ -41,10 +42,7 @@ const ownKinds: Readonly<Record<string, PayloadKind>> = { Command: 'command', De
 export function readItems(path: string, bytes: Uint8Array): readonly Item[] {
   const { documents, problems } = parseDocuments(new TextDecoder().decode(bytes));
   if (problems.length > 0) throw new CommandError(exitCodes.failed, problems.map((p) => problemText({ ...p, file: path })).join('\n'));
-  const all = documents.flatMap(({ value }): readonly unknown[] => {
-    if (value === null) return [];
-    return isPlain(value) && value.kind === 'List' && Array.isArray(value.items) ? value.items : [value];
-  });
+  const all = documents.flatMap(({ value }) => (value === null ? [] : itemsOf(value)));
   if (all.length === 0) throw new CommandError(exitCodes.failed, `${path}: there is no object in it`);
   return all.map((raw) => {
     if (!isPlain(raw) || typeof raw.kind !== 'string')
@@ -55,12 +53,6 @@ export function readItems(path: string, bytes: Uint8Array): readonly Item[] {
     if (typeof name !== 'string') throw new CommandError(exitCodes.failed, `${path}: a ${raw.kind} without metadata.name`);
     return { raw, name: `${raw.kind}/${namespace}/${name}`, kind: 'manifest' as const };
   });
-}
-
-/** Annotations that are text; those of a raw object may be anything. */
-export function annotationsOf({ metadata }: Plain): Readonly<Record<string, string>> {
-  const annotations = isPlain(metadata) && isPlain(metadata.annotations) ? metadata.annotations : {};
-  return Object.fromEntries(Object.entries(annotations).filter((e): e is [string, string] => typeof e[1] === 'string'));
 }
 
 /** What a payload type is for; undefined: nothing of ours. */

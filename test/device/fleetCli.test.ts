@@ -241,7 +241,7 @@ describe('the commands', { concurrency: 4 }, () => {
       );
       await done(way, 'rollback', name);
       const back = await agreed(lab, name, (p, s) => runs(p) && s.running?.revision === first.sync.running?.revision);
-      assert.equal(back.sync.desired.revision, second.sync.desired.revision, 'the manifest stays');
+      assert.equal(back.sync.desired?.revision, second.sync.desired?.revision, 'the manifest stays');
       lab.agent.removeManifest(`${name}.yaml`);
       await gone(lab, name);
     });
@@ -346,7 +346,7 @@ describe('the commands', { concurrency: 4 }, () => {
       assert.equal((await there('diff', '-f', file)).code, 1);
       assert.match((await there('apply', '-f', file)).stdout, new RegExp(`^pod/${name} created \\(`));
       const first = await agreed(lab, name, runs);
-      assert.equal(first.sync.desired.source, `mqtt:${topic.replace('groups/', 'group/').replace(/^nodes.*/, 'node')}`);
+      assert.equal(first.sync.desired?.source, `mqtt:${topic.replace('groups/', 'group/').replace(/^nodes.*/, 'node')}`);
       assert.match((await there('apply', '-f', file)).stdout, /unchanged/);
       write('2');
       assert.equal((await there('diff', '-f', file)).code, 1);

@@ -35,7 +35,10 @@ test('L5: a log that is rotated while it is sent: every line that stood in it co
     });
     const lines = bed.data().trimEnd().split('\n');
     const numbers = lines.map((l) => Number(l.slice('line '.length, 'line 000000'.length)));
-    assert.deepEqual(numbers.slice(0, count), Array.from({ length: count }, (_, i) => i));
+    assert.deepEqual(
+      numbers.slice(0, count),
+      Array.from({ length: count }, (_, i) => i),
+    );
     assert.ok(!numbers.includes(999_999) && numbers.length <= count + 1);
     assert.equal(bed.replies().at(-1)?.status, 'ok');
   } finally {

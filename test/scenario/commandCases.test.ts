@@ -39,7 +39,12 @@ const outcomes: readonly {
   { what: 'a change of a pod', verb: 'restart', send: web, said: ['accepted', 'ok'], does: true },
   { what: 'a pod that there is not', verb: 'restart', send: { target: { pod: 'wep' } }, said: ['accepted', 'error NotFound'] },
   { what: 'no pod at all', verb: 'restart', send: {}, said: ['error TargetRequired'] },
-  { what: 'a container that there is not', verb: 'restart', send: { target: { pod: 'web', container: 'x' } }, said: ['accepted', 'error NotFound'] },
+  {
+    what: 'a container that there is not',
+    verb: 'restart',
+    send: { target: { pod: 'web', container: 'x' } },
+    said: ['accepted', 'error NotFound'],
+  },
   { what: 'a misspelt argument', verb: 'restart', send: { ...web, args: { nwe: true } }, said: ['error BadArguments'] },
   { what: 'another version of the schema', verb: 'restart', send: { ...web, apiVersion: 'podsched.dev/v9' }, said: ['error BadCommand'] },
   { what: 'another kind', verb: 'restart', send: { ...web, kind: 'Order' }, said: ['error BadCommand'] },
@@ -120,8 +125,16 @@ const wishes: readonly (readonly [what: string, payload: string, row: RegExp])[]
   ['no JSON and no YAML', '{"kind": ', /^Refused Invalid$/],
   ['another version of the schema', podJson('web').replace('"v1"', '"v9"'), /^Refused Invalid$/],
   ['another name than its topic', podJson('wep'), /^Refused NameMismatch$/],
-  ['an older generation than the one that runs', podJson('web', { image: 2, annotations: { 'podsched.dev/generation': '3' } }), /^Refused GenerationFell$/],
-  ['the same generation with other words', podJson('web', { image: 2, annotations: { 'podsched.dev/generation': '5' } }), /^Refused GenerationConflict$/],
+  [
+    'an older generation than the one that runs',
+    podJson('web', { image: 2, annotations: { 'podsched.dev/generation': '3' } }),
+    /^Refused GenerationFell$/,
+  ],
+  [
+    'the same generation with other words',
+    podJson('web', { image: 2, annotations: { 'podsched.dev/generation': '5' } }),
+    /^Refused GenerationConflict$/,
+  ],
   ['what the policy does not allow', podJson('web', { spec: { hostNetwork: true } }), /^Refused PolicyDenied$/],
 ];
 for (const [what, payload, row] of wishes) {

@@ -130,7 +130,13 @@ async function payloads(): Promise<Readonly<Record<string, string>>> {
       { type: 'UnderVoltage', status: 'True' },
     ],
     restartsLastHour: 1,
-    use: { cpuPercent: 7.5, memoryBytes: 412_000_000, memoryTotalBytes: 4_000_000_000, temperatureCelsius: 52, diskWrittenBytes: 96_000_000 },
+    use: {
+      cpuPercent: 7.5,
+      memoryBytes: 412_000_000,
+      memoryTotalBytes: 4_000_000_000,
+      temperatureCelsius: 52,
+      diskWrittenBytes: 96_000_000,
+    },
   });
   const reply = await answered();
   return {

@@ -86,7 +86,12 @@ test('A11: published again as YAML, reordered, commented, and with a counter mor
   const before = a.deeds;
   const yaml = manifest('web');
   const [head = '', spec = ''] = yaml.split('spec:');
-  for (const payload of [yaml, `# said again\n${yaml}`, `spec:${spec}${head}`, podJson('web', { annotations: { 'podsched.dev/generation': '7' } })]) {
+  for (const payload of [
+    yaml,
+    `# said again\n${yaml}`,
+    `spec:${spec}${head}`,
+    podJson('web', { annotations: { 'podsched.dev/generation': '7' } }),
+  ]) {
     a.keep(a.topic('web'), payload);
     await a.world.advance(5);
     assert.equal(a.said('web'), 'Accepted Accepted');
