@@ -36,7 +36,7 @@ import { podDns } from './kuberuntime/dns.ts';
 import { lastWords } from './kuberuntime/lastWords.ts';
 import { LogRotation } from './kuberuntime/logRotation.ts';
 import { fsLogFolders } from './kuberuntime/logs.ts';
-import { recentHostIps } from './node/addresses.ts';
+import { ownAddresses, recentHostIps } from './node/addresses.ts';
 import { readHostDns, watchHostDns } from './node/hostDns.ts';
 import { loadIdentity } from './node/identity.ts';
 import type { AgentView, NodeCondition } from './operations/agentView.ts';
@@ -128,6 +128,7 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
     onHeartbeat: () => {
       tellInfo();
       fleet.heartbeat();
+      moved();
     },
     onSettled: () => fleet.heartbeat(),
     onBootAdopted: () => {
@@ -169,7 +170,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       (await runtime.listSandboxes(uid)).some((s) => s.state === 'ready') ||
       (await runtime.listContainers(uid)).some((c) => c.state === 'running' || c.state === 'unknown'),
   });
-  watchHostDns(config.resolvConf, { clock, onChange: () => void volumes.resolvChanged() }, stop.signal);
+  const moved = (): void => session.addressesAre(ownAddresses());
+  watchHostDns(config.resolvConf, { clock, onChange: () => void volumes.resolvChanged().then(moved) }, stop.signal);
   const logRotation = new LogRotation({
     ...{ clock, log, runtime },
     maxSizeBytes: () => config.containerLogMaxSize,
@@ -223,13 +225,8 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
       seq,
       hostDns,
       hostIps,
-      nodeMemoryBytes: totalmem(),
-      hugepageSizes: node.hugepageSizes,
-      countsSwap: node.countsSwap,
-      thermalThrottlePaths: node.thermalThrottlePaths,
-      nodeCpus: cpus().length,
-      nodeStorageBytes: node.storageBytes,
-      nodeFacts: node.facts,
+      ...{ hugepageSizes: node.hugepageSizes, countsSwap: node.countsSwap, thermalThrottlePaths: node.thermalThrottlePaths },
+      ...{ nodeMemoryBytes: totalmem(), nodeCpus: cpus().length, nodeStorageBytes: node.storageBytes, nodeFacts: node.facts },
       hostSockets: () => hostSockets('/proc'),
       socketHolder: (socket) => socketHolder('/proc', socket),
       conditionsChanged: () => tellInfo(),
@@ -355,11 +352,12 @@ export async function startAgent(o: AgentOptions): Promise<RunningAgent> {
   await nodeStatus.load(); // before anything of it is told
   news = tellInfo;
   await fleet.load();
-  const running = session.run(stop.signal);
   await images.preload.load(); // what is pinned is known before anything may go
   await kubelet.start();
   fleet.start();
-  remote.start(); // groups that `_config` set are read
+  // what is stored of topics is read: what a resumed session brings first is not lost, and groups are those that `_config` set
+  remote.start();
+  const running = session.run(stop.signal);
   // what an earlier agent said is read: before that the windows would show less than there is
   view = windows;
   await images.preload.run(stop.signal);

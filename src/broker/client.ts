@@ -19,6 +19,7 @@ import {
   type DropReason,
   maxInboundBytes,
   type PublishOptions,
+  type SubscribeOptions,
 } from '../world/broker.ts';
 import { isTopic } from './filters.ts';
 import { guardFrames, type PacketStream } from './frames.ts';
@@ -89,6 +90,7 @@ export class MqttBroker implements Broker {
 class MqttConnection implements BrokerConnection {
   readonly maximumPacketBytes?: number;
   readonly receiveMaximum?: number;
+  readonly localAddress?: string;
   #waiting = new Set<(e: BrokerError) => void>();
   #closed: BrokerError | undefined;
   #whenClosed: Promise<void>;
@@ -103,6 +105,9 @@ class MqttConnection implements BrokerConnection {
   ) {
     if (brokerPacketBytes !== undefined) this.maximumPacketBytes = brokerPacketBytes;
     if (brokerReceiveMaximum !== undefined) this.receiveMaximum = brokerReceiveMaximum;
+    const { localAddress } = client.stream as { readonly localAddress?: unknown };
+    // an IPv4 address of an IPv6 socket is an IPv4 address
+    if (typeof localAddress === 'string') this.localAddress = localAddress.replace(/^::ffff:/, '');
     this.#whenClosed = new Promise((resolve) => {
       this.#tellClosed = resolve;
     });
@@ -116,8 +121,9 @@ class MqttConnection implements BrokerConnection {
     );
   }
 
-  subscribe(filters: readonly string[], qos: 0 | 1): Promise<void> {
-    return this.#ask((done) => this.client.subscribe([...filters], { qos }, done));
+  subscribe(filters: readonly string[], qos: 0 | 1, { asPublished = false }: SubscribeOptions = {}): Promise<void> {
+    const rap = this.protocolVersion === 5 && asPublished;
+    return this.#ask((done) => this.client.subscribe([...filters], { qos, ...(rap && { rap }) }, done));
   }
 
   unsubscribe(filters: readonly string[]): Promise<void> {

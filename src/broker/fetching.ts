@@ -5,13 +5,11 @@
  */
 import type { BrokerConnection } from '../world/broker.ts';
 import type { Log } from '../world/log.ts';
-import { isTopic } from './filters.ts';
+import { filtersAtOnce, isTopic } from './filters.ts';
 import type { Reads } from './reads.ts';
 import type { Snapshots } from './snapshots.ts';
 import { refusedCode } from './subtree.ts';
 
-/** AWS IoT takes no more filters in one SUBSCRIBE. */
-export const filtersAtOnce = 8;
 /** A minute without the marker: whatever has not come by then does not come. */
 const markerTries = 6;
 

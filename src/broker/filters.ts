@@ -5,6 +5,8 @@
  */
 
 const longest = 1_024;
+/** In one SUBSCRIBE: AWS IoT takes no more. */
+export const filtersAtOnce = 8;
 /** Control characters, the broker's own NUL, what stands for bytes that are not UTF-8, and halves of a surrogate pair. */
 const isForbidden = (code: number): boolean =>
   code < 0x20 || (code >= 0x7f && code < 0xa0) || code === 0xfffd || (code >= 0xd800 && code <= 0xdfff);

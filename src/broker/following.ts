@@ -8,8 +8,8 @@ import { Deadlines } from '../async/deadlines.ts';
 import { type BrokerConnection, BrokerError, type BrokerMessage } from '../world/broker.ts';
 import type { Clock, Monotonic } from '../world/clock.ts';
 import { describeError, type Log } from '../world/log.ts';
-import { Fetching, filtersAtOnce } from './fetching.ts';
-import { filterMatches } from './filters.ts';
+import { Fetching } from './fetching.ts';
+import { filterMatches, filtersAtOnce } from './filters.ts';
 import type { Inbound, Inbox } from './inbox.ts';
 import type { Reads } from './reads.ts';
 import { quietMs } from './reconnect.ts';
@@ -188,7 +188,7 @@ export class Following {
     this.#asked.add(filter);
     reads.inSession.add(filter);
     this.#asking = filter;
-    const code = await refusedCode(connection.subscribe([filter], 1));
+    const code = await refusedCode(connection.subscribe([filter], 1, { asPublished: filter === topics.commands }));
     this.#asking = undefined;
     if (code !== undefined) {
       log.warn({ filter, code }, 'the broker refuses a subscription');

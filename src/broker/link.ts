@@ -77,7 +77,8 @@ export class Link {
   #deadlines: Deadlines<Moment>;
   #snapshots: Snapshots;
   #subtree: SubtreeReader;
-  #following: Following;
+  /** What the inbox wants to hear. */
+  readonly following: Following;
   #voice: Voice;
   #seenBoot: number | undefined;
   #echoed = false;
@@ -101,8 +102,8 @@ export class Link {
     const snapshots = new Snapshots(deps.clock, marker);
     this.#snapshots = snapshots;
     this.#voice = new Voice(deps, session);
-    this.#following = new Following({ ...deps, snapshots, onAskAgain: () => this.readGhosts(), run: (step) => this.#run(step) });
-    this.#subtree = new SubtreeReader({ ...deps, snapshots, granted: (filter, asked) => this.#following.own(filter, asked) });
+    this.following = new Following({ ...deps, snapshots, onAskAgain: () => this.readGhosts(), run: (step) => this.#run(step) });
+    this.#subtree = new SubtreeReader({ ...deps, snapshots, granted: (filter, asked) => this.following.own(filter, asked) });
     this.#whenEnded = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -118,7 +119,7 @@ export class Link {
     this.#connection = connection;
     this.#openedAt = this.deps.clock.monotonic();
     this.deps.sender.attach(connection);
-    if (this.deps.state.mode === 'normal') this.#following.connected(connection.sessionPresent, this.session);
+    if (this.deps.state.mode === 'normal') this.following.connected(connection.sessionPresent, this.session);
     for (const m of this.#early) this.#hear(m);
     this.#early = [];
     this.#run(this.#begin(connection));
@@ -150,21 +151,19 @@ export class Link {
     await this.#finish(false, settled ? 'disconnect' : 'drop');
   }
 
-  /** The list of what is followed may be another. */
-  followingChanged(): void {
-    this.#following.changed();
-  }
-
-  /** A person asks: what the broker refuses to let us read is asked for once more. */
-  askReads(): void {
-    this.#following.askAgain(Number.POSITIVE_INFINITY);
+  /** Its socket stands on an address that the node has not any more: nothing will come over it again, and nobody says so. */
+  async moved(addresses: readonly string[]): Promise<void> {
+    const local = this.#connection?.localAddress;
+    if (local === undefined || addresses.includes(local)) return;
+    this.deps.log.warn({ address: local }, 'the address of the connection to the broker is gone: a new one is made');
+    await this.#finish(true, 'drop');
   }
 
   /** Rejects with BrokerError while the name may be another machine's, as without a connection. */
   fetch(topics: readonly string[]): Promise<void> {
     if (this.#connection === undefined || this.deps.state.mode !== 'normal')
       return Promise.reject(new BrokerError('not connected as the node'));
-    return this.#following.fetch(this.#connection, topics);
+    return this.following.fetch(this.#connection, topics);
   }
 
   /** Says `online` before its time. */
@@ -174,7 +173,7 @@ export class Link {
 
   /** The marker of a SUBSCRIBE does not come back. */
   markerLate(): boolean {
-    return this.#following.markerLate;
+    return this.following.markerLate;
   }
 
   /** Reads the own retained subtree when it is due and nothing forbids it. */
@@ -201,7 +200,7 @@ export class Link {
       await subscribed; // who cannot hear must not conclude that nobody speaks
       return this.#beginAside();
     }
-    this.#run(this.#following.own(topics.online, subscribed).then(() => {}));
+    this.#run(this.following.own(topics.online, subscribed).then(() => {}));
     // a reading that a crash cut short has left its filter in the broker's session
     if (state.first && connection.sessionPresent) connection.unsubscribe([topics.subtree]).catch(() => {}); // the connection's end comes by itself
     state.first = false;
@@ -212,7 +211,7 @@ export class Link {
     this.#sayOnline();
     retained.spread(!connection.sessionPresent, clock.monotonic());
     sender.open();
-    this.#following.start(connection);
+    this.following.start(connection);
     this.#in('settled', settledMs);
     this.#in('stable', stableMs);
     this.readGhosts();
@@ -243,7 +242,7 @@ export class Link {
     this.#subtree.see(m);
     if (m.topic === topics.marker) this.#snapshots.marker.came(m.payload);
     else if (m.topic === topics.online) this.#hearOnline(m);
-    else if (this.deps.state.mode === 'normal') this.#following.hear(m);
+    else if (this.deps.state.mode === 'normal') this.following.hear(m);
   }
 
   #hearOnline(m: BrokerMessage): void {
@@ -383,7 +382,7 @@ export class Link {
     this.#snapshots.marker.stop();
     this.#subtree.stop();
     const theirs = this.#ours === undefined;
-    const overFilter = this.#following.stop(theirs && blamesFilter(error?.code));
+    const overFilter = this.following.stop(theirs && blamesFilter(error?.code));
     this.deps.sender.detach(error?.code, theirs && !overFilter && blamesMessage(error?.code));
     this.#end(this.#ours === undefined ? { by: 'broker', error } : { by: 'us', again: this.#ours.again });
   }

@@ -119,7 +119,7 @@ export class BrokerSession {
    */
   follow(filters: readonly string[]): void {
     this.#reads.follow(filters);
-    this.#link?.followingChanged();
+    this.#link?.following.changed();
   }
 
   /**
@@ -152,6 +152,11 @@ export class BrokerSession {
   /** `heartbeatSeconds` is another now: said at once, and the next beat comes by it. */
   heartbeatChanged(): void {
     this.#link?.beat();
+  }
+
+  /** The addresses that the node has now, loopback included: a connection from another one is given up at once, not when its keepalive fails. */
+  addressesAre(addresses: readonly string[]): void {
+    this.#link?.moved(addresses).catch((error) => this.deps.log.debug({ error }, 'the connection was gone already'));
   }
 
   /** `offline`, DISCONNECT, and no further connection. Resolves within seconds whatever the broker does. */
@@ -201,7 +206,7 @@ export class BrokerSession {
     this.#retained.spread(true, this.deps.clock.monotonic());
     this.#state.ghostsDue = true;
     this.#sender.kick();
-    this.#link?.askReads();
+    this.#link?.following.askAgain(Number.POSITIVE_INFINITY);
     this.#link?.readGhosts();
   }
 

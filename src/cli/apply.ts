@@ -168,22 +168,24 @@ function planned(
   at: { readonly scope: DesiredScope; readonly first: number | undefined; readonly remembered: number | undefined },
 ): Planned {
   const fresh = before === undefined || isTombstone(before);
-  const written = generationOf(annotationsOf(raw)[generationAnnotation]);
+  const own = annotationsOf(raw);
+  const there = annotationsOf(before?.raw);
+  const written = generationOf(own[generationAnnotation]);
   // what somebody signed is published as it is: any change would undo the signature
   if (envelope !== undefined) {
     const same = before !== undefined && Buffer.compare(before.bytes, envelope) === 0;
     return { act: same ? 'unchanged' : fresh ? 'created' : 'configured', payload: envelope, generation: written };
   }
-  const audience = o.audience ?? annotationsOf(raw)[audienceAnnotation] ?? (o.sign === undefined ? undefined : audienceOf(at.scope));
-  const rollout = o.rollout ?? annotationsOf(raw)[rolloutAnnotation];
+  const audience = o.audience ?? own[audienceAnnotation] ?? (o.sign === undefined ? undefined : audienceOf(at.scope));
+  const rollout = o.rollout ?? own[rolloutAnnotation];
   const stays =
     !fresh &&
     o.generation === undefined &&
     before.raw !== undefined &&
     before.signed === (o.sign !== undefined) &&
     (written === undefined || written === before.generation) &&
-    annotationsOf(before.raw)[audienceAnnotation] === audience &&
-    annotationsOf(before.raw)[rolloutAnnotation] === rollout &&
+    there[audienceAnnotation] === audience &&
+    there[rolloutAnnotation] === rollout &&
     contentText(before.raw) === contentText(raw);
   if (stays) return { act: 'unchanged', payload: before.bytes, generation: before.generation };
   const known = before?.generation ?? at.remembered;

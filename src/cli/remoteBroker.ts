@@ -5,7 +5,7 @@
  * MQTT has no end of a snapshot: where this user may write beside what is read, a marker of our own says so, elsewhere silence.
  */
 import { randomBytes } from 'node:crypto';
-import { filterMatches } from '../broker/filters.ts';
+import { filterMatches, filtersAtOnce } from '../broker/filters.ts';
 import { codeMeaning } from '../broker/reconnect.ts';
 import { type Broker, type BrokerConnection, BrokerError, type BrokerMessage, type PublishOptions } from '../world/broker.ts';
 import type { Clock } from '../world/clock.ts';
@@ -20,8 +20,6 @@ export interface RemoteDeps {
 
 const connectMs = 15_000;
 const keepaliveSeconds = 30;
-/** As many filters as every broker takes in one SUBSCRIBE. */
-const filtersAtOnce = 8;
 /** The first retained message comes within that, or there is none; and between two of them it is never that still. */
 const firstMs = 1500;
 const stillMs = 500;

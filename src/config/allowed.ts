@@ -21,7 +21,7 @@ export interface Arrived extends Pick<Candidate, 'object' | 'source' | 'signed' 
 }
 
 /** What was accepted once, to be judged again: its audience was right then. */
-export const again = (c: Candidate, nodeName: string): Arrived =>
+export const again = (c: Arrived, nodeName: string): Arrived =>
   c.signed === undefined ? c : { ...c, audience: audienceOf(c.source, nodeName) };
 
 /** Why an object may not take part; undefined: it may. */

@@ -170,6 +170,8 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 export const isList = (value: unknown): value is Readonly<Record<string, unknown>> => isObject(value) && value.kind === 'List';
 const listItems = (list: Readonly<Record<string, unknown>>): readonly unknown[] => (Array.isArray(list.items) ? list.items : []);
 
+/** Of values that nobody knows: each is looked for in the text, and one more says nothing new. */
+const mostUnknown = 100;
 const inKey: ReadonlySet<string> = new Set(['kind', 'metadata.name', 'metadata.namespace']);
 
 class FileWork {
@@ -227,7 +229,7 @@ class FileWork {
     const judged = decoded.problems.filter((p) => !unknown.has(p.path) && (node !== undefined || !places.has(p.path)));
     const idle = this.name === undefined ? [] : idleInFiles(taken.delivery, this.signed !== undefined);
     const warnings = [...decoded.warnings, ...idle, ...said.doubts].map(place);
-    const mistakes = [...taken.problems, ...ofTopics(taken.delivery), ...said.problems, ...judged].map((p) =>
+    const mistakes = [...taken.problems, ...ofTopics(taken.delivery), ...said.problems.slice(0, mostUnknown), ...judged].map((p) =>
       place(p.path === 'kind' ? namedByDocument(p, document.index) : p),
     );
     // in what is refused anyway, a misspelt field is a mistake too, and often the cause of the others

@@ -5,7 +5,7 @@
 import type { Store } from '../world/store.ts';
 
 const storeKey = 'mqtt/deleted';
-/** How many deletions are remembered. */
+/** How many deletions are remembered, of what had a generation, and as many of what had none. */
 export const mostRemembered = 1000;
 
 export interface Deleted {
@@ -31,7 +31,7 @@ export class Generations {
       typeof stored === 'object' && stored !== null && Array.isArray((stored as { deleted?: unknown }).deleted)
         ? (stored as { deleted: unknown[] }).deleted
         : [];
-    for (const item of list.slice(-mostRemembered)) {
+    for (const item of list.slice(-2 * mostRemembered)) {
       if (!Array.isArray(item)) continue;
       const [topic, by, generation, hash]: readonly unknown[] = item;
       if (typeof topic !== 'string' || (by !== 'payload' && by !== 'tombstone' && by !== 'index' && by !== 'group')) continue;
@@ -59,11 +59,14 @@ export class Generations {
     if (before?.generation === next.generation && before?.hash === next.hash && before?.by === next.by) return;
     this.#deleted.delete(topic);
     this.#deleted.set(topic, next);
-    for (const oldest of this.#deleted.keys()) {
-      if (this.#deleted.size <= mostRemembered) break;
-      this.#deleted.delete(oldest);
-    }
+    this.#makeRoom(next.generation !== undefined);
     this.#dirty = true;
+  }
+
+  /** Of those with a generation, and of those without: whoever may write topics must not push generations out by what has none. */
+  #makeRoom(counted: boolean): void {
+    const same = [...this.#deleted].filter(([, { generation }]) => (generation !== undefined) === counted);
+    for (const [oldest] of same.slice(0, Math.max(0, same.length - mostRemembered))) this.#deleted.delete(oldest);
   }
 
   /** An object stands there again: its own generation says all, unless it has none. */

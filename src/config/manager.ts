@@ -70,6 +70,7 @@ export class Config {
   readonly #wayBack: WayBack;
   readonly #sealed: Sealed;
   readonly #teller: ConfigTeller;
+  #loaded = false;
   #degraded: string | undefined;
   #turn: Promise<void> = Promise.resolve();
   #waiting: { readonly fromFolder: boolean; readonly done: Promise<void> } | undefined;
@@ -119,6 +120,7 @@ export class Config {
           this.deps.log.error({ key: entry.key, error: describeError(e) }, 'a stored object cannot be used');
         }
       }
+      this.#loaded = true;
       this.#accepted.emit(out);
       this.#tell();
     });
@@ -342,7 +344,9 @@ export class Config {
     return done;
   }
 
+  /** Before the checkpoint was read nobody knows what runs already; the first reading of the folder takes in what came until then. */
   #soon(): void {
+    if (!this.#loaded) return;
     this.readRemote().catch((e) => this.deps.log.error({ error: describeError(e) }, 'taking in what topics say failed'));
   }
 

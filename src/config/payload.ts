@@ -28,12 +28,12 @@ const invalid = (problems: readonly Problem[], delivery: Delivery = {}): Refused
   ...(delivery.generation !== undefined && { generation: delivery.generation }),
 });
 
-/** Decodes what stands at `place`. */
-export function decodePayload(bytes: Uint8Array, place: ObjectPlace, o: DocumentOptions): Payload {
+/** Decodes what stands at `place`. `signed`: it says its namespace itself, or it is for `default`; else it could be moved to any. */
+export function decodePayload(bytes: Uint8Array, place: ObjectPlace, o: DocumentOptions, signed = false): Payload {
   const text = toText(bytes);
   if (typeof text !== 'string') return invalid([{ path: '', expected: 'UTF-8', got: text.got, line: text.line, column: 1 }]);
   const json = readJson(text);
-  const payload = json === undefined ? undefined : readOne(json, place, o);
+  const payload = json === undefined ? undefined : readOne(json, place, o, signed);
   // the slow way knows where a mistake stands
   if (payload?.ok === true) return payload;
   const parsed = parseDocuments(text);
@@ -43,7 +43,7 @@ export function decodePayload(bytes: Uint8Array, place: ObjectPlace, o: Document
   if (document === undefined) return invalid([{ path: '', expected: 'a manifest', got: 'nothing' }]);
   if (documents.length > 1)
     return invalid([{ path: '', expected: 'one object: each has a topic of its own', got: `${documents.length} documents` }]);
-  return readOne(document, place, o);
+  return readOne(document, place, o, signed);
 }
 
 /** What an index, `_config` or a rollout says; undefined: it is no JSON, or too deep. */
@@ -52,13 +52,13 @@ export function readJsonValue(bytes: Uint8Array): unknown {
   return typeof text === 'string' ? readJson(text)?.value : undefined;
 }
 
-function readOne(document: YamlDocument, place: ObjectPlace, o: DocumentOptions): Payload {
+function readOne(document: YamlDocument, place: ObjectPlace, o: DocumentOptions, signed: boolean): Payload {
   if (isList(document.value))
     return invalid([{ path: 'kind', expected: 'one object: each has a topic of its own', got: 'a List', ...document.at('kind') }]);
   const { value, delivery, problems } = takeDelivery(document.value);
   const located = problems.map((p) => ({ ...p, ...document.at(p.path) }));
-  const named = withNamespace(value, place.key.namespace);
-  const mismatch = mismatchOf(named, place, document);
+  const named = signed ? value : withNamespace(value, place.key.namespace);
+  const mismatch = mismatchOf(named, place, document, delivery.absent === true);
   if (mismatch !== undefined) {
     return {
       ok: false,
@@ -90,10 +90,10 @@ function withNamespace(value: unknown, namespace: string): unknown {
   );
 }
 
-function mismatchOf(value: unknown, place: ObjectPlace, document: YamlDocument): Problem | undefined {
+function mismatchOf(value: unknown, place: ObjectPlace, document: YamlDocument, asWritten: boolean): Problem | undefined {
   const key = readKey(value);
-  // what it is nobody can say: that is another mistake; and a name may yet become the right one
-  if (key === undefined || [key.name, key.namespace].some((part) => part.includes('${'))) return undefined;
+  // what it is nobody can say: that is another mistake; and a name may yet become the right one, but for a tombstone's
+  if (key === undefined || (!asWritten && [key.name, key.namespace].some((part) => part.includes('${')))) return undefined;
   const wrong = (['kind', 'namespace', 'name'] as const).find((part) => key[part] !== place.key[part]);
   if (wrong === undefined) return undefined;
   const path = wrong === 'kind' ? 'kind' : `metadata.${wrong}`;

@@ -61,6 +61,7 @@ export class RemoteSource {
   #decodedWith = '';
   #checkpointRead = false;
   #heardAll = false;
+  #loaded = false;
   #followed: readonly string[] = [];
   #off = false;
   #notes: RemoteNotes | undefined;
@@ -85,13 +86,20 @@ export class RemoteSource {
   /** Reads what is stored, after the checkpoint. Never rejects. */
   async load(entries: Iterable<Entry>, checkpointRead: boolean): Promise<void> {
     this.#checkpointRead = checkpointRead;
+    const before = this.filters();
     for (const part of [this.#generations, this.#indexes, this.#config]) {
       await part.load().catch((e) => this.deps.log.error({ error: describeError(e) }, 'stored state of the MQTT source cannot be read'));
     }
     const listener = this.#listener();
     this.#objects.restore(entries, ({ source, object }) => placeIn(source, keyOf(object), topicOf(listener, source, keyOf(object))));
+    this.#objects.finishDeletions();
     this.#followed = this.filters();
+    if (before.join('\n') !== this.#followed.join('\n')) {
+      this.#hearing.refollowed(before, this.#followed);
+      this.deps.follow(this.#followed);
+    }
     if (this.#config.takeChanged()) this.deps.configChanged?.(this.#config.value);
+    this.#loaded = true;
     this.#news = true;
   }
 
@@ -182,6 +190,7 @@ export class RemoteSource {
 
   /** Something waits to be taken in. */
   get waits(): boolean {
+    if (!this.#loaded) return false;
     return this.#news || this.#unsaved || this.#intake.size > 0 || this.#objects.hasChanges;
   }
 
@@ -205,7 +214,9 @@ export class RemoteSource {
     for (const filter of ended) this.#snapshotEnded(filter);
     this.#lookAtRollouts();
     this.#unsaved = true;
-    await Promise.all([this.#generations.save(), this.#indexes.save(), this.#config.save()]);
+    // what an index leaves out is on the card before the index counts as followed
+    await this.#generations.save();
+    await Promise.all([this.#indexes.save(), this.#config.save()]);
     this.#unsaved = false;
     this.#asking.flush();
     return this.#objects.changes({ deletions: this.ready() });
@@ -217,10 +228,10 @@ export class RemoteSource {
   }
 
   /** Policy or keys are others now: what they deny of `entries` goes, and what they denied is read once more. */
-  judgeAgain(entries: Iterable<Entry>): void {
+  judgeAgain(entries: Iterable<Pick<Entry, 'candidates'>>): void {
     const policy = this.#port.policy();
     this.#asking.add(this.#objects.reread((r) => r.again === 'policy'));
-    for (const { candidates } of entries) {
+    for (const { candidates } of [...entries, { candidates: this.#objects.untaken() }]) {
       for (const candidate of candidates) {
         if (kindOfSource(candidate.source) === 'file') continue;
         const denial = denialOf(again(candidate, this.deps.nodeName), policy);
@@ -352,6 +363,7 @@ export class RemoteSource {
     const source = sourceOfFilter(this.#listener(), filter);
     if (source === undefined) return;
     this.#indexes.snapshotEnded(source);
+    this.#objects.forgetRefused(source);
     for (const record of this.#objects.leftOut(source)) {
       const { accepted, place } = record;
       // a broker's full queue drops some: the index, which came, says that it is wanted
@@ -363,10 +375,11 @@ export class RemoteSource {
   /** The list of groups may be another: what was of a group that the node left goes. */
   #regroup(): void {
     const groups = this.groups();
-    for (const record of this.#objects.ofGroupsBeside(groups)) this.#objects.remove(record, 'group', record.accepted?.hash, undefined);
+    const left = this.#config.sure ? this.#objects.ofGroupsBeside(groups) : [];
+    for (const record of left) this.#objects.remove(record, 'group', record.accepted?.hash, undefined);
     for (const source of this.#indexes.sources()) {
       const group = groupOf(source);
-      if (group !== undefined && !groups.includes(group)) this.#indexes.remove(source);
+      if (this.#config.sure && group !== undefined && !groups.includes(group)) this.#indexes.remove(source);
     }
     const filters = this.filters();
     if (filters.join('\n') === this.#followed.join('\n')) return;

@@ -26,6 +26,8 @@ export class Asking {
   #topics = new Set<string>();
   #late = new Set<Source>();
   #looking = new Set<Source>();
+  /** A list is out: what comes meanwhile is asked for after it. */
+  #out = false;
 
   constructor(
     private readonly deps: AskingDeps,
@@ -53,7 +55,7 @@ export class Asking {
 
   /** Of this source, what its index lists and nobody sent; each topic once in a connection. */
   missing(source: Source): void {
-    for (const { topic } of this.#listed(source)) if (!this.rooms.hearing.wasAsked(topic)) this.#topics.add(topic);
+    for (const { topic } of this.#listed(source)) if (!this.rooms.hearing.wasAsked(topic)) this.add([topic]);
   }
 
   /** Listed, asked for, and all came that would. */
@@ -65,16 +67,20 @@ export class Asking {
   flush(): void {
     for (const source of this.#late) this.missing(source);
     this.#late.clear();
+    if (!this.rooms.hearing.isConnected) this.#topics.clear();
+    if (this.#topics.size === 0 || this.#out) return;
     const topics = [...this.#topics];
     this.#topics.clear();
-    if (topics.length === 0 || !this.rooms.hearing.isConnected) return;
+    this.#out = true;
     const answered = this.rooms.hearing.asks(topics);
     this.deps.fetch(topics).then(
       () => {
+        this.#out = false;
         answered(true);
         this.deps.soon();
       },
       (e) => {
+        this.#out = false;
         answered(false);
         this.deps.log.debug({ error: describeError(e) }, 'desired topics could not be asked for');
       },

@@ -13,6 +13,7 @@ export class RemoteConfig {
   #known: Counted = {};
   #dirty = false;
   #changed = false;
+  #sure = false;
 
   constructor(private readonly store: Store) {}
 
@@ -20,13 +21,20 @@ export class RemoteConfig {
     return this.#value;
   }
 
+  /** The newest that was ever taken is known: a loss of the card is no wish to leave groups. */
+  get sure(): boolean {
+    return this.#sure;
+  }
+
   /** Rejects when it cannot be read: then there is none. */
   async load(): Promise<void> {
-    const stored = await this.store.get(storeKey);
+    const read = await this.store.read(storeKey);
+    this.#sure = read?.older !== true;
+    const stored = read?.value;
     if (typeof stored !== 'object' || stored === null) return;
     const { config, hash, generation } = stored as Readonly<Record<string, unknown>>;
-    const read = config === undefined ? undefined : readNodeConfig(config);
-    if (read?.ok === true) this.#value = read.config;
+    const checked = config === undefined ? undefined : readNodeConfig(config);
+    if (checked?.ok === true) this.#value = checked.config;
     this.#known = { ...(typeof generation === 'number' && { generation }), ...(typeof hash === 'string' && { hash }) };
     this.#changed = this.#value !== undefined;
   }
@@ -41,16 +49,21 @@ export class RemoteConfig {
     if (said === undefined) {
       if (c.policy.requiresSignature?.('mqtt:node') === true)
         return refuse('Unsigned', 'an empty payload is not signed, so that it takes nothing back');
+      this.#sure = true;
       if (this.#value !== undefined) this.#set(undefined, this.#known);
       return undefined;
     }
-    if (hash === this.#known.hash && this.#value !== undefined) return undefined;
+    if (hash === this.#known.hash && this.#value !== undefined) {
+      this.#sure = true;
+      return undefined;
+    }
     const read = readNodeConfig(said.value);
     if (!read.ok) return { reason: 'Invalid', message: '', problems: read.problems };
     const { generation } = read.config;
     const counted = { ...(generation !== undefined && { generation }), hash };
     const told = untrustedWords('mqtt:node', 'config', said, generation, c) ?? generationProblem(this.#known, counted);
     if (told !== undefined) return refuse(told.reason, told.message);
+    this.#sure = true;
     this.#set(read.config, generation === undefined ? { ...this.#known, hash } : counted);
     return undefined;
   }

@@ -93,6 +93,7 @@ export class Hearing {
   /** Topics are asked for by name; to be called when all that will come has come, or the connection ended before. */
   asks(topics: readonly string[]): (whole: boolean) => void {
     const connection = this.#connection;
+    if (this.#asked.size > mostAnswered) this.#asked.clear();
     for (const topic of topics) this.#asked.add(topic);
     this.#asking++;
     return (whole) => {

@@ -155,7 +155,10 @@ export class RemoteIndexes {
 
   #list(source: Source, scope: Scope): void {
     const listed = new Map<string, Listed>();
-    for (const { part } of scope.parts.values()) {
+    const first = scope.parts.get(0)?.part;
+    for (const [number, { part }] of scope.parts) {
+      // left over from an index of more parts
+      if (first !== undefined && number >= first.parts && part.generation <= first.generation) continue;
       for (const entry of part.entries) {
         const topic = this.topicOf(source, entry.key);
         if (topic !== undefined) listed.set(topic, entry);

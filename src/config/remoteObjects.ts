@@ -164,6 +164,27 @@ export class RemoteObjects {
     this.refuse(record, record.hash, told, record.generation, again);
   }
 
+  /** What was taken, and is in nobody's hands yet. */
+  untaken(): RemoteCandidate[] {
+    return [...this.#changes.values()].flatMap((of) => [...of.values()].filter((candidate) => candidate !== undefined));
+  }
+
+  /** An index had left these out when the power went, and the card has them still. */
+  finishDeletions(): void {
+    for (const record of [...this.records.values()]) {
+      const { accepted, place } = record;
+      const deleted = this.generations.get(place.topic);
+      if (deleted?.by === 'index' && accepted?.hash !== undefined && deleted.hash === accepted.hash)
+        this.remove(record, 'index', deleted.hash, undefined);
+    }
+  }
+
+  /** Nothing of it takes part, and nothing of it stands at the broker. */
+  forgetRefused(source: Source): void {
+    for (const [topic, { place, accepted, seen }] of this.records)
+      if (place.source === source && accepted === undefined && !seen) this.records.delete(topic);
+  }
+
   /** Those of which the broker has nothing, as far as anybody knows: nothing was said of them in this connection. */
   leftOut(source: Source): TopicRecord[] {
     return [...this.records.values()].filter((r) => r.place.source === source && r.accepted !== undefined && !r.seen);

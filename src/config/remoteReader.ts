@@ -90,7 +90,7 @@ function judgePayload(record: TopicRecord, a: Arrival, { objects, indexes }: Rea
     return { act: 'remove', by: 'index', hash: a.hash };
   const opened: Unwrapped = c.policy.open?.(a.payload, { source, of: 'manifest' }) ?? { ok: true, bytes: a.payload };
   if (!opened.ok) return { act: 'refuse', told: refusal(opened.reason, opened.message), again: 'policy' };
-  const payload = decodePayload(opened.bytes, place, c.decode);
+  const payload = decodePayload(opened.bytes, place, c.decode, opened.signed !== undefined);
   if (!payload.ok) {
     const { reason, problems, generation } = payload;
     const message = reason === 'NameMismatch' ? 'the payload is another object than its topic names' : '';

@@ -8,6 +8,8 @@ import { shown } from '../api/scalars.ts';
 export type ReadRollout = { readonly ok: true; readonly rollout: Rollout } | { readonly ok: false; readonly problems: readonly Problem[] };
 
 const mostWaves = 100;
+/** Rollouts stay in memory, many of them. */
+const mostLabels = 200;
 
 type Plain = Readonly<Record<string, unknown>>;
 const isPlain = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
@@ -25,11 +27,14 @@ export function readRollout(value: unknown, id: string): ReadRollout {
   if (value.id !== id) return refuse('id', `${id}, as its topic says`, value.id);
   if (!isCount(value.gate)) return refuse('gate', 'a whole number from 0', value.gate);
   if (!Array.isArray(value.waves) || value.waves.length > mostWaves) return refuse('waves', `a list of at most ${mostWaves}`, value.waves);
+  let labels = 0;
   const waves: { selector?: Readonly<Record<string, string>>; percent: number }[] = [];
   for (const [i, wave] of (value.waves as readonly unknown[]).entries()) {
     if (!isPlain(wave) || !isCount(wave.percent) || wave.percent > 100)
       return refuse(`waves[${i}].percent`, 'a whole number from 0 to 100', wave);
     const { selector, percent } = wave;
+    labels += isPlain(selector) ? Object.keys(selector).length : 0;
+    if (labels > mostLabels) return refuse(`waves[${i}].selector`, `at most ${mostLabels} labels in all waves`, 'more');
     if (selector === undefined) waves.push({ percent });
     else if (isPlain(selector) && Object.values(selector).every((v) => typeof v === 'string')) {
       waves.push({ percent, selector: selector as Readonly<Record<string, string>> });

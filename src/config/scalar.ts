@@ -69,8 +69,11 @@ export function resolveTagged(tag: string, text: string): Scalar | undefined {
       return plain.is === short.slice(2) ? plain : undefined;
     case '!!float':
       return plain.is === 'float' || plain.is === 'int' ? { is: 'float', value: plain.value } : undefined;
-    case '!!binary':
-      return /^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(text) ? string(Buffer.from(text, 'base64').toString('utf8')) : undefined;
+    case '!!binary': {
+      // blanks first: a pattern that allows them twice looks from each of them to the end
+      const digits = text.replace(/\s+/g, '');
+      return /^[A-Za-z0-9+/]*={0,2}$/.test(digits) ? string(Buffer.from(digits, 'base64').toString('utf8')) : undefined;
+    }
     default:
       return string(text);
   }

@@ -137,7 +137,8 @@ export class Steps {
   /** Policy or keys are others: what is accepted is judged anew. */
   async judgeAgain(): Promise<void> {
     this.#judged++;
-    this.deps.remote?.judgeAgain(this.accepted.entries.values());
+    const { entries, pending } = this.accepted;
+    this.deps.remote?.judgeAgain([...entries.values(), ...[...pending.values()].map(({ sources: candidates }) => ({ candidates }))]);
     // candidates of files and topics go by the step; what runs in place of one goes here
     await this.#dropRunning((candidate) => this.isDenied(candidate));
     await this.step(true, true);
@@ -260,8 +261,12 @@ export class Steps {
     }
     const limit = this.policy().maxPods?.('mqtt');
     if (limit === undefined || this.deps.remote === undefined) return;
-    const pods = [...this.accepted.entries.values()].filter((e) => e.key.startsWith('Pod/') && kindOfSource(e.winner) === 'mqtt').length;
-    if (pods < limit) this.deps.remote.roomAgain();
+    const { entries, pending } = this.accepted;
+    const winners = new Map<KeyText, Source | undefined>([...entries].map(([key, { winner }]) => [key, winner]));
+    // what cannot be stored just now has its place all the same
+    for (const [key, { winner }] of pending) winners.set(key, winner?.source);
+    const pods = [...winners].filter(([key, source]) => key.startsWith('Pod/') && source !== undefined && kindOfSource(source) === 'mqtt');
+    if (pods.length < limit) this.deps.remote.roomAgain();
   }
 
   /** What runs in place of its winner and may not: the winner takes its place as a new instance. What would be gone back to is forgotten. */

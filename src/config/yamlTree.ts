@@ -11,6 +11,8 @@ export const maxDepth = 100;
 /** What aliases repeat counts as if it were written out, against the size a file may have: characters, and 16 a value. */
 const maxAliasWeight = 1 << 20;
 const weightOfValue = 16;
+/** Of a key in a path that is told. */
+const longestKey = 200;
 /** Beyond these one more says nothing new. */
 const maxProblems = 20;
 
@@ -151,7 +153,9 @@ function setOwn(o: Record<string, unknown>, key: string, value: unknown): void {
 }
 
 /** A field path as kubectl writes it; a key that is no plain word stands in brackets. */
-function joinPath(path: string, key: string): string {
+function joinPath(path: string, whole: string): string {
+  // each problem below it repeats it
+  const key = whole.length > longestKey ? `${whole.slice(0, longestKey)}…` : whole;
   if (!/^[A-Za-z0-9_-]+$/.test(key)) return `${path}[${key}]`;
   return path === '' ? key : `${path}.${key}`;
 }

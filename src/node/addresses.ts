@@ -29,6 +29,9 @@ export function hostIps(routeFile = '/proc/net/route'): string[] {
   return [v4, v6].filter((ip) => ip !== undefined);
 }
 
+/** All that it has, loopback included. */
+export const ownAddresses = (): string[] => Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map((a) => a.address));
+
 /** As `read`, at most once in `forMs`: reading takes longer the more pods (so interfaces) there are, and probes ask by the hundred each second. */
 export function recentHostIps(
   clock: Pick<Clock, 'monotonic'>,

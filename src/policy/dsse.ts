@@ -148,9 +148,10 @@ function check({ payloadType, signatures }: ReadEnvelope, payload: Uint8Array, k
     if (!isPlain(signature)) continue;
     const { keyid, sig } = signature;
     const bytes = typeof sig === 'string' ? fromBase64(sig) : undefined;
-    // the id is a hint that nobody signed: without one, every key is tried
-    const candidates = typeof keyid === 'string' && keyid !== '' ? keys.filter((k) => k.keyid === keyid) : keys;
-    if (candidates.length > 0) known = true;
+    // the id is a hint that nobody signed: without one, or with one that keys.d has under another name, every key is tried
+    const named = typeof keyid === 'string' && keyid !== '' ? keys.filter((k) => k.keyid === keyid) : undefined;
+    const candidates = named === undefined || named.length === 0 ? keys : named;
+    if (named === undefined ? keys.length > 0 : named.length > 0) known = true;
     if (bytes?.length !== 64) continue;
     for (const key of candidates) {
       if (good.has(key) || ++tries > maxTries) continue;

@@ -9,8 +9,8 @@ import type { Secret } from '../api/v1.ts';
 import type { Verb } from '../api/verbs.ts';
 import { looksLikeEnvelope, type Opened, openDetached, openEnvelope, type PayloadKind, type TrustedKey, withoutProof } from './dsse.ts';
 import { judgeObject, mayRead, type Policy, type PolicySource } from './policy.ts';
+import { keyIdOf } from './rawKeys.ts';
 import { isSealed, type SealingKey, unsealSecret } from './seal.ts';
-import { keyIdOf } from './signing.ts';
 import { type Arrival, type Distrust, judgeScope, judgeSigned, judgeSignedCommand, type Receiver, type Words } from './trust.ts';
 
 export interface GatekeeperDeps {

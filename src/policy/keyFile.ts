@@ -6,7 +6,7 @@ import { nearest } from '../api/nearest.ts';
 import { isPlain } from '../api/plain.ts';
 import { isVerb, type Verb } from '../api/verbs.ts';
 import type { TrustedKey } from './dsse.ts';
-import { keyIdOf, rawKey } from './signing.ts';
+import { keyIdOf, keyOfRaw, rawText } from './rawKeys.ts';
 
 /** The key of a file by its name and text, or what is wrong with it. */
 export function readKeyFile(name: string, text: string): TrustedKey | string {
@@ -63,8 +63,7 @@ const scopesOf: readonly (readonly ['namespaces' | 'sources' | 'verbs', (text: s
 function readPublicKey(text: string): KeyObject | string {
   const raw = /^[A-Za-z0-9+/]{43}=$/.test(text.trim()) ? Buffer.from(text.trim(), 'base64') : undefined;
   try {
-    const der = raw === undefined ? undefined : Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), raw]);
-    const key = der === undefined ? createPublicKey(text) : createPublicKey({ key: der, format: 'der', type: 'spki' });
+    const key = raw === undefined ? createPublicKey(text) : keyOfRaw(raw, 'ed25519');
     return key.asymmetricKeyType === 'ed25519' ? key : `holds a key of the kind ${key.asymmetricKeyType}; only ed25519 is taken`;
   } catch {
     return 'holds no public key in PEM form (podsched keygen writes one)';
@@ -74,6 +73,3 @@ function readPublicKey(text: string): KeyObject | string {
 /** The key as JSON that `readKeyFile` reads. */
 export const keyFileText = ({ keyid, publicKey, namespaces, sources, verbs }: TrustedKey): string =>
   JSON.stringify({ publicKey: rawText(publicKey), keyid, namespaces, sources, verbs });
-
-/** The 32 bytes in base64. */
-export const rawText = (key: KeyObject): string => Buffer.from(rawKey(key)).toString('base64');

@@ -12,7 +12,8 @@ import { codeOf, isMissing } from '../world/errno.ts';
 import type { Log } from '../world/log.ts';
 import { isStoreCorrupt, type Store } from '../world/store.ts';
 import type { TrustedKey } from './dsse.ts';
-import { keyFileText, rawText, readKeyFile } from './keyFile.ts';
+import { keyFileText, readKeyFile } from './keyFile.ts';
+import { rawText } from './rawKeys.ts';
 
 /** What is wrong in one file, or with the folder. */
 export interface KeyProblem {

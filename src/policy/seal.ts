@@ -26,7 +26,7 @@ import type { Problem } from '../api/objects.ts';
 import type { Secret } from '../api/v1.ts';
 import type { Log } from '../world/log.ts';
 import { isStoreCorrupt, type Store } from '../world/store.ts';
-import { rawKey } from './signing.ts';
+import { keyOfRaw, rawKey, rawText } from './rawKeys.ts';
 
 const sealedScheme = 'x25519';
 /** Where kubectl keeps a whole manifest, its values too. */
@@ -49,13 +49,12 @@ const version = 1;
 const tagBytes = 16;
 const keyBytes = 32;
 const info = 'podsched.dev/sealed/1';
-const spkiPrefix = Buffer.from('302a300506032b656e032100', 'hex');
 
 /** The public key of an annotation. Throws when it is none. */
 export function readRecipient(text: string): KeyObject {
   const raw = Buffer.from(text.trim(), 'base64');
   if (raw.length !== keyBytes || raw.toString('base64') !== text.trim()) throw new Error('a sealing key is 32 bytes in base64');
-  return createPublicKey({ key: Buffer.concat([spkiPrefix, raw]), format: 'der', type: 'spki' });
+  return keyOfRaw(raw, 'x25519');
 }
 
 /** Seals one value for a node. */
@@ -72,7 +71,7 @@ export function openValue(box: Uint8Array, place: SealedPlace, { privateKey, pub
   if (box.length < 1 + keyBytes + tagBytes || box[0] !== version) return undefined;
   const own = box.subarray(1, 1 + keyBytes);
   try {
-    const ephemeral = createPublicKey({ key: Buffer.concat([spkiPrefix, own]), format: 'der', type: 'spki' });
+    const ephemeral = keyOfRaw(own, 'x25519');
     const { key, nonce } = derive(diffieHellman({ privateKey, publicKey: ephemeral }), own, Buffer.from(publicKey, 'base64'));
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes }).setAAD(boundTo(place));
     decipher.setAuthTag(box.subarray(-tagBytes));
@@ -162,10 +161,7 @@ export async function ownSealingKey(store: Pick<Store, 'get' | 'put'>, log: Log)
   return ofPrivate(privateKey);
 }
 
-const ofPrivate = (privateKey: KeyObject): SealingKey => ({
-  privateKey,
-  publicKey: Buffer.from(rawKey(createPublicKey(privateKey))).toString('base64'),
-});
+const ofPrivate = (privateKey: KeyObject): SealingKey => ({ privateKey, publicKey: rawText(createPublicKey(privateKey)) });
 
 function readStored(value: unknown): SealingKey | undefined {
   if (typeof value !== 'object' || value === null || !('privateKey' in value) || typeof value.privateKey !== 'string') return undefined;

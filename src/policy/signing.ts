@@ -1,12 +1,7 @@
 /** Making keys and signatures, where a person is: never in the agent, which only verifies. */
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { pae } from './dsse.ts';
-
-/** The 32 bytes that an ed25519 or X25519 public key is. */
-export const rawKey = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'spki' }).subarray(-32);
-
-/** The name of a key where nobody gave it another: the first 16 hex digits of SHA-256 over its 32 bytes. */
-export const keyIdOf = (publicKey: KeyObject): string => createHash('sha256').update(rawKey(publicKey)).digest('hex').slice(0, 16);
+import { keyIdOf } from './rawKeys.ts';
 
 /** A new ed25519 pair, as OpenSSL writes it (PKCS #8 and SPKI). */
 export function newSigningKey(): { readonly privateKeyPem: string; readonly publicKeyPem: string; readonly keyid: string } {

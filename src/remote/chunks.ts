@@ -25,7 +25,7 @@ export function pieceOf(bytes: Uint8Array, size = chunkBytes): Piece {
 
 /** The bytes of a piece, for who gets it. */
 export const bytesOf = ({ data, encoding }: { readonly data: string; readonly encoding?: unknown }): Uint8Array =>
-  encoding === 'base64' ? Buffer.from(data, 'base64') : new TextEncoder().encode(data);
+  Buffer.from(data, encoding === 'base64' ? 'base64' : 'utf8');
 
 /** How many of the bytes go into a piece of at most `limit`: all, or up to the beginning of the letter that would be torn. */
 export function cutAt(bytes: Uint8Array, limit: number): number {

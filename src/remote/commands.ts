@@ -8,6 +8,7 @@
 import type { Command } from '../api/messages.ts';
 import { nodeTopics, parseTopic } from '../api/topics.ts';
 import type { Verb } from '../api/verbs.ts';
+import type { Inbound } from '../broker/inbox.ts';
 import type { AgentView } from '../operations/agentView.ts';
 import { describeError } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
@@ -21,7 +22,7 @@ import { fingerprint, KnownIds } from './known.ts';
 import { type OpenedCommand, readCommand, refusal } from './reading.ts';
 import { type Job, Runner, type RunnerDeps } from './runner.ts';
 import { judge } from './verdict.ts';
-import type { Asked, InboundCommand, Refusal, ReplyPart, ReplyTo } from './words.ts';
+import type { Asked, Refusal, ReplyPart, ReplyTo } from './words.ts';
 
 export interface CommandsDeps extends AnswerDeps, RunnerDeps, CommandEventsDeps {
   readonly nodeName: string;
@@ -74,7 +75,7 @@ export class Commands {
   }
 
   /** A message on a topic of commands. Never throws; what it asks for is begun before anything later is, and answered when it is done. */
-  message(m: InboundCommand): void {
+  message(m: Inbound): void {
     if (this.#stop.signal.aborted) return;
     try {
       this.#take(m);
@@ -101,7 +102,7 @@ export class Commands {
     await this.#known.settled();
   }
 
-  #take(m: InboundCommand): void {
+  #take(m: Inbound): void {
     const { allows, allowsNamespace, bootId, judgeCommand, nodeName, prefix, session } = this.deps;
     const topic = parseTopic(prefix, m.topic);
     if (topic?.of !== 'command' || topic.node !== nodeName) return;

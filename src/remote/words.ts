@@ -1,18 +1,7 @@
 // pure
-/** The words of this room: what arrives, who asks, what is answered. */
+/** The words of this room: who asks, what for, and what is answered. */
 import type { Command, Reply } from '../api/messages.ts';
 import type { Verb } from '../api/verbs.ts';
-
-/** A message on a command topic, as the broker session hands it over. */
-export interface InboundCommand {
-  readonly topic: string;
-  readonly payload: Uint8Array;
-  readonly retain: boolean;
-  readonly responseTopic?: string;
-  readonly correlationData?: Uint8Array;
-  /** It may have been waiting in the broker while the node was away. */
-  readonly queued: boolean;
-}
 
 /** Where the answer goes. */
 export interface ReplyTo {

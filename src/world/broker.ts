@@ -48,6 +48,11 @@ export interface ConnectOptions {
   readonly tls?: { readonly ca?: Uint8Array; readonly cert?: Uint8Array; readonly key?: Uint8Array };
 }
 
+export interface SubscribeOptions {
+  /** `retain` of what arrives says how it was published, also while we listen (MQTT 5; in 3.1.1 nobody can tell). */
+  readonly asPublished?: boolean;
+}
+
 export interface BrokerConnection {
   readonly sessionPresent: boolean;
   readonly protocolVersion: 4 | 5;
@@ -55,10 +60,12 @@ export interface BrokerConnection {
   readonly maximumPacketBytes?: number;
   /** How many QoS 1 messages the broker takes unacknowledged, when it says so. */
   readonly receiveMaximum?: number;
+  /** The near end of its socket; absent: nobody knows. */
+  readonly localAddress?: string;
   /** Resolves at PUBACK (QoS 1) or when written (QoS 0). Rejects with BrokerError; the message is then the caller's again. */
   publish(topic: string, payload: string | Uint8Array, options: PublishOptions): Promise<void>;
   /** One SUBSCRIBE. Rejects with BrokerError; with a code: the broker refuses one of the filters (SUBACK 0x80 and above), the others stand. */
-  subscribe(filters: readonly string[], qos: 0 | 1): Promise<void>;
+  subscribe(filters: readonly string[], qos: 0 | 1, o?: SubscribeOptions): Promise<void>;
   unsubscribe(filters: readonly string[]): Promise<void>;
   /** DISCONNECT and close. `drop` closes the socket without a word (the will is then published). */
   end(how: 'disconnect' | 'drop'): Promise<void>;

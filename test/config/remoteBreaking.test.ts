@@ -10,7 +10,7 @@ import { readRollout } from '../../src/config/rollouts.ts';
 import { resolveTagged } from '../../src/config/scalar.ts';
 import { MemoryStore } from '../../src/world/store.ts';
 import { CountingStore } from './builders.ts';
-import { allTopic, configText, groupTopic, indexText, nodeTopic, online, podText, prefix, remoteRig, tombstone, web } from './remoteBuilders.ts';
+import { allTopic, configText, groupTopic, indexText, nodeTopic, online, podText, remoteRig, tombstone, web } from './remoteBuilders.ts';
 
 const at = nodeTopic('default/web');
 const db = 'Pod/default/db' as KeyText;
@@ -72,10 +72,16 @@ test('a power cut after an index was followed, and before what it leaves out is 
 
 test('what an index leaves out is remembered before the index counts as followed', async () => {
   const r = await online({ [at]: podText('web') });
-  r.store.writes = [];
+  const done: string[] = [];
+  const put = r.store.put.bind(r.store);
+  r.store.put = async (key, value) => {
+    // a card takes its time
+    if (key === 'mqtt/deleted') for (let i = 0; i < 20; i++) await Promise.resolve();
+    await put(key, value);
+    done.push(key);
+  };
   await r.publish(nodeTopic('_index'), indexText(1, []));
-  const order = r.store.writes.filter((w) => w.includes('mqtt/'));
-  assert.deepEqual(order, ['put mqtt/deleted', 'put mqtt/indexes']);
+  assert.deepEqual(done, ['mqtt/deleted', 'mqtt/indexes']);
 });
 
 test('a policy that becomes stricter holds for what could not be stored yet, too', async () => {
@@ -180,7 +186,7 @@ test('generations are remembered though many topics without one are struck off',
   g.add('t/web', { by: 'tombstone', hash: 'h', generation: 7 });
   for (let i = 0; i < 2 * mostRemembered; i++) g.add(`t/${i}`, { by: 'index', hash: 'x' });
   assert.equal(g.get('t/web')?.generation, 7);
-  assert.equal(g.size, mostRemembered);
+  assert.equal(g.size, mostRemembered + 1);
 });
 
 test('a rollout with more labels than anybody has is refused, so that they do not fill the memory', () => {
@@ -191,14 +197,14 @@ test('a rollout with more labels than anybody has is refused, so that they do no
 });
 
 test('a scalar that is no binary is read once, not again from each blank', { timeout: 20_000 }, () => {
-  assert.equal(resolveTagged('!!binary', `${' '.repeat(1 << 20)}!`), undefined);
+  assert.equal(resolveTagged('!!binary', `${' '.repeat(1 << 18)}!`), undefined);
   assert.deepEqual(resolveTagged('!!binary', ' aGk= '), { is: 'string', value: 'hi' });
 });
 
 const key = { kind: 'ConfigMap', namespace: 'default', name: 'a' } as const;
 const place: ObjectPlace = { of: 'object', topic: nodeTopic('default/configmap:a'), source: 'mqtt:node', key, text: keyText(key) };
 const problemsOf = (text: string) => {
-  const payload = decodePayload(new TextEncoder().encode(text), place, { node: { name: 'pi', labels: {} } });
+  const payload = decodePayload(new TextEncoder().encode(text), place, { strict: false, allowedUnsafeSysctls: [], node: { name: 'pi', labels: {} } });
   return payload.ok ? [] : payload.problems;
 };
 
@@ -238,4 +244,3 @@ test('a pod that cannot be stored holds its place under maxPods: the next one is
   assert.ok(r.asked.length - length <= 1, `asked ${r.asked.length - length} times`);
 });
 
-void prefix;

@@ -24,7 +24,6 @@ import {
   syncOf,
 } from './fleet.ts';
 import { container, type Fields, manifest, pod } from './manifest.ts';
-import { sleep } from './process.ts';
 import { condition, told } from './told.ts';
 import { agreed, footprint, gone, shownOf, toldPod } from './truth.ts';
 
@@ -98,6 +97,12 @@ const withConf = (name: string, map: string, metadata: Fields = {}): string =>
     ),
   );
 const own = (name: string): string => ownTopic(guarded, name);
+/** What is wrong at a topic that is no object's is told as of a file; undefined: nothing any more. */
+const wrongAt = (topic: string, words: string | undefined): Promise<unknown> =>
+  fleet.watcher.until(guarded.agent.topic(`sync/_files/${escaped(topic)}`), (v) =>
+    words === undefined ? v === undefined : JSON.stringify(told(v).problems)?.includes(words) === true,
+  );
+const escaped = (name: string): string => name.replace(/[^a-z0-9-]/g, (c) => `~${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 const onFree = (name: string): string => ownTopic(free, name);
 
 describe('two nodes and their keys', { concurrency: true }, () => {
@@ -160,10 +165,7 @@ describe('two nodes and their keys', { concurrency: true }, () => {
     const labels = (): unknown => told(fleet.watcher.values.get(guarded.agent.topic('info'))).metadata?.labels;
     const configTopic = desired('nodes/guarded/_config');
     await fleet.keep(configTopic, configText({ groups: ['signed'], labels: { by: 'nobody' } }));
-    const said = guarded.agent.topic('sync/_files');
-    await fleet.watcher.untilAll('the unsigned configuration is refused', (values) =>
-      [...values].some(([topic, v]) => topic.startsWith(said) && topic.includes('config') && JSON.stringify(v).includes('signed')),
-    );
+    await wrongAt(configTopic, 'not signed');
     assert.equal((labels() as Record<string, string>).by, undefined);
     assert.equal(toldPod(guarded, 'listed'), undefined);
     const groups = { groups: ['signed'], labels: { by: 'ops' } };
@@ -173,11 +175,12 @@ describe('two nodes and their keys', { concurrency: true }, () => {
 
     const topic = desired('groups/signed/_index');
     await fleet.keep(topic, indexText({ stays }, { generation: 5 }));
-    // the signed one after it is judged later
+    await wrongAt(topic, 'not signed');
     const all = { listed, stays };
-    await fleet.keep(topic, await envelope(indexText(all), { generation: 1, audience: 'group:signed' }));
     await fleet.keep(topic, await envelope(indexText(all), { generation: 2, audience: 'group:elsewhere' }));
-    await sleep(1_500);
+    await wrongAt(topic, 'group:elsewhere');
+    await fleet.keep(topic, await envelope(indexText(all), { generation: 1, audience: 'group:signed' }));
+    await wrongAt(topic, undefined);
     for (const name of ['listed', 'stays']) assert.ok(toldPod(guarded, name), name);
     await fleet.keep(topic, await envelope(indexText({ stays }), { generation: 2, audience: 'group:signed' }));
     await gone(guarded, 'listed');
@@ -194,7 +197,11 @@ describe('two nodes and their keys', { concurrency: true }, () => {
       (v) => JSON.stringify(told(v).problems)?.includes('.sig') === true,
     );
     await fleet.watcher.untilAll('an event of it', () =>
-      fleet.watcher.heard.some((h) => h.topic.startsWith(guarded.agent.topic('events/')) && /filed\.json.*no \.sig beside it/.test(h.text)),
+      fleet.watcher.heard.some(
+        (h) =>
+          h.topic.startsWith(guarded.agent.topic('events/')) &&
+          /"reason":"Unsigned".*filed\.json|filed\.json.*"reason":"Unsigned"/.test(h.text),
+      ),
     );
     assert.equal(toldPod(guarded, 'filed'), undefined);
     await cli(guarded.agent, 'sign', '-f', join(guarded.agent.manifests, 'filed.json'), '--key', join(work, 'ops.key'));
@@ -202,7 +209,7 @@ describe('two nodes and their keys', { concurrency: true }, () => {
     // other bytes than were signed: what was accepted goes on
     guarded.agent.drop('filed.json', `${text}\n`);
     await refused(guarded, 'filed', 'SignatureInvalid', 'file:filed.json');
-    assert.deepEqual(footprint((await shownOf(guarded, 'filed')) ?? first.shown), footprint(first.shown));
+    assert.deepEqual(footprint(await shownOf(guarded, 'filed')), footprint(first.shown));
   });
 
   test('a Secret sealed to one node: its pod has the value on tmpfs and in its environment, it stands nowhere else, and nobody else opens it', async () => {
@@ -242,6 +249,8 @@ describe('two nodes and their keys', { concurrency: true }, () => {
     await syncOf(guarded, 'door', 'says why it waits', closed);
     assert.notEqual(told(toldPod(guarded, 'door')).status?.phase, 'Running');
 
+    const isKept = (path: string): boolean => readFileSync(path).includes('podsched.dev/sealed');
+    assert.ok(onDisk(free.agent.stateDir).some(isKept), 'kept as it came');
     const spellings = [value, Buffer.from(value).toString('base64')];
     const holds = (bytes: string | Buffer): boolean => spellings.some((spelling) => bytes.includes(spelling));
     for (const { topic, text: heard } of fleet.watcher.heard) assert.ok(!holds(heard), topic);
@@ -269,8 +278,7 @@ describe('one node and its policies', () => {
   test('mayRead: a pod of a topic uses an object of a file only where the policy says so', async () => {
     free.agent.drop('shared.yaml', configMap('shared', { a: 'b' }));
     await fleet.keep(onFree('reader'), withConf('reader', 'shared'));
-    const waits = await syncOf(free, 'reader', 'does not see it', (s) => s.phase === 'Waiting' && s.message.includes('shared'));
-    assert.ok(waits.message.includes('shared'));
+    await syncOf(free, 'reader', 'does not see it', (s) => s.phase === 'Waiting' && s.message.includes('shared'));
     await setPolicy(free.agent, { file: { allow: 'all' }, mqtt: { mayRead: ['default'] } });
     await agreed(free, 'reader', runs);
   });

@@ -14,6 +14,7 @@ import {
   type ConnectOptions,
   maxInboundBytes,
   type PublishOptions,
+  type SubscribeOptions,
 } from '../../src/world/broker.ts';
 import type { Clock } from '../../src/world/clock.ts';
 
@@ -45,6 +46,8 @@ interface Retained extends Properties {
 
 interface Session {
   readonly filters: Map<string, 0 | 1>;
+  /** Retain as published. */
+  readonly asPublished?: Set<string>;
   readonly queue: ({ readonly topic: string; readonly payload: Uint8Array } & Properties)[];
   connection: FakeConnection | undefined;
 }
@@ -89,7 +92,7 @@ export class FakeBroker implements Broker {
     this.#wills.get(options.clientId)?.abort();
     const clean = options.protocolVersion === 4 || options.cleanStart;
     const kept = clean ? undefined : before;
-    const session: Session = kept ?? { filters: new Map(), queue: [], connection: undefined };
+    const session: Session = kept ?? { filters: new Map(), asPublished: new Set(), queue: [], connection: undefined };
     this.sessions.set(options.clientId, session);
     const connection = new FakeConnection(this.clock, this, options, handlers, kept !== undefined, this.maximumPacketBytes);
     session.connection = connection;
@@ -158,7 +161,13 @@ export class FakeBroker implements Broker {
       const qos = Math.max(-1, ...[...s.filters].filter(([f]) => topicMatches(f, topic)).map(([, q]) => q));
       if (qos < 0) continue;
       if (s.connection !== undefined)
-        s.connection.deliver({ topic, payload: bytes, retain: false, qos: qos === 1 && o.qos === 1 ? 1 : 0, ...properties });
+        s.connection.deliver({
+          topic,
+          payload: bytes,
+          retain: o.retain && [...(s.asPublished ?? [])].some((f) => topicMatches(f, topic)),
+          qos: qos === 1 && o.qos === 1 ? 1 : 0,
+          ...properties,
+        });
       else if (qos === 1 && o.qos === 1) s.queue.push({ topic, payload: bytes, ...properties });
     }
   }
@@ -209,6 +218,7 @@ export class FakeBroker implements Broker {
 class FakeConnection implements BrokerConnection {
   readonly protocolVersion: 4 | 5;
   readonly maximumPacketBytes?: number;
+  readonly localAddress = '192.0.2.7';
   #open = true;
   #waiting = new Set<(e: BrokerError) => void>();
   #inbound = Promise.resolve();
@@ -249,7 +259,7 @@ class FakeConnection implements BrokerConnection {
     });
   }
 
-  subscribe(filters: readonly string[], qos: 0 | 1): Promise<void> {
+  subscribe(filters: readonly string[], qos: 0 | 1, { asPublished = false }: SubscribeOptions = {}): Promise<void> {
     return this.#ask((resolve, reject) => {
       this.broker.subscribes.push({ clientId: this.options.clientId, filters });
       let refused: number | undefined;
@@ -258,7 +268,9 @@ class FakeConnection implements BrokerConnection {
         const code = this.broker.onSubscribe(this.options.clientId, filter);
         refused ??= code;
         if (code !== undefined) continue;
-        this.broker.sessions.get(this.options.clientId)?.filters.set(filter, qos);
+        const session = this.broker.sessions.get(this.options.clientId);
+        session?.filters.set(filter, qos);
+        if (asPublished && this.protocolVersion === 5) session?.asPublished?.add(filter);
         const now = this.clock.monotonic();
         const found = [...this.broker.retained].filter(([topic, r]) => r.expiresAt > now && topicMatches(filter, topic));
         for (const [topic, r] of found.slice(0, this.broker.queueLimit)) {

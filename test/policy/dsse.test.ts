@@ -11,7 +11,8 @@ import {
   type TrustedKey,
   withoutProof,
 } from '../../src/policy/dsse.ts';
-import { keyIdOf, newSigningKey, rawKey, readSigningKey, signEnvelope } from '../../src/policy/signing.ts';
+import { keyIdOf, rawKey } from '../../src/policy/rawKeys.ts';
+import { newSigningKey, readSigningKey, signEnvelope } from '../../src/policy/signing.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const text = (b: Uint8Array): string => Buffer.from(b).toString();

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { KeyFolder, type KeyProblem } from '../../src/policy/keys.ts';
-import { newSigningKey, rawKey } from '../../src/policy/signing.ts';
+import { rawKey } from '../../src/policy/rawKeys.ts';
+import { newSigningKey } from '../../src/policy/signing.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
 

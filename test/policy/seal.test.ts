@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createDecipheriv, createHmac, createPrivateKey, createPublicKey, diffieHellman, generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import type { Secret } from '../../src/api/v1.ts';
+import { rawKey } from '../../src/policy/rawKeys.ts';
 import {
   isSealed,
   openValue,
@@ -12,7 +13,6 @@ import {
   sealValue,
   unsealSecret,
 } from '../../src/policy/seal.ts';
-import { rawKey } from '../../src/policy/signing.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
 

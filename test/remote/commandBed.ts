@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import type { Command, LogLines, Reply } from '../../src/api/messages.ts';
 import type { EventSubject } from '../../src/api/status.ts';
 import { defaultVerbs, type Verb } from '../../src/api/verbs.ts';
+import type { Inbound } from '../../src/broker/inbox.ts';
 import type { AgentView } from '../../src/operations/agentView.ts';
 import { bytesOf } from '../../src/remote/chunks.ts';
 import { Commands, type CommandsDeps } from '../../src/remote/commands.ts';
 import { runVerb } from '../../src/remote/verbs.ts';
-import type { InboundCommand } from '../../src/remote/words.ts';
 import { silentLog } from '../../src/world/log.ts';
 import { MemoryStore } from '../../src/world/store.ts';
 import { FakeClock, settle } from '../fakes/fakeClock.ts';
@@ -82,7 +82,7 @@ export function commandBed(o: BedOptions = {}) {
   const rest = async (): Promise<void> => {
     for (let i = 0; i < 20; i++) await settle();
   };
-  const raw = (verb: string, payload: Uint8Array | string, m: Partial<InboundCommand> = {}): void =>
+  const raw = (verb: string, payload: Uint8Array | string, m: Partial<Inbound> = {}): void =>
     commands.message({
       topic: `${prefix}/cmd/${self}/${verb}`,
       payload: typeof payload === 'string' ? new TextEncoder().encode(payload) : payload,
@@ -91,11 +91,7 @@ export function commandBed(o: BedOptions = {}) {
       ...m,
     });
   /** A Command by a 3.1.1 client that wants its answer. */
-  const ask = async (
-    verb: string,
-    command: Partial<Command> & Record<string, unknown> = {},
-    m: Partial<InboundCommand> = {},
-  ): Promise<void> => {
+  const ask = async (verb: string, command: Partial<Command> & Record<string, unknown> = {}, m: Partial<Inbound> = {}): Promise<void> => {
     raw(verb, JSON.stringify({ apiVersion: 'podsched.dev/v1', kind: 'Command', replyTo: replyTopic(), ...command }), m);
     await rest();
   };
