@@ -1,5 +1,5 @@
 /**
- * Runs the tests with node's runner in three lanes: what starts real containerds, two files at a time; what needs brokers only; and what needs
+ * Runs the tests with node's runner in three lanes: what starts real containerds, three files at a time; what needs brokers only; and what needs
  * nothing but Node, the random worlds last. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
  * Arguments are parts of file names: only files that have one of them run.
  */
@@ -97,10 +97,10 @@ async function lane(
     if ((await runFiles(...run)) !== 0) failed = true;
   }
 }
-// real runtimes and brokers are mostly waited for, so two files at a time; what only needs a processor goes on beside them, and worlds in
+// real runtimes and brokers are mostly waited for, so three files at a time; what only needs a processor goes on beside them, and worlds in
 // virtual time take what is left
 await Promise.all([
-  lane([device, 2, 300_000]),
+  lane([device, 3, 300_000]),
   lane([files.filter(brokers), 1, 300_000]),
   lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 2, 900_000, 10]),
 ]);

@@ -3,6 +3,7 @@
  * What an object says of its own delivery, in annotations that whoever writes them, whoever judges signatures and whoever takes objects in must
  * read alike. That of rollouts stands in rollout.ts.
  */
+import { createHash } from 'node:crypto';
 import type { Source } from './objects.ts';
 
 export const generationAnnotation = 'podsched.dev/generation';
@@ -23,3 +24,6 @@ export function topicAudience(source: Source, node: string): string | undefined 
   if (source === 'mqtt:node') return node;
   return source === 'mqtt:all' ? '*' : `group:${source.slice('mqtt:group/'.length)}`;
 }
+
+/** What an index tells payloads apart by. */
+export const payloadHash = (payload: string | Uint8Array): string => createHash('sha256').update(payload).digest('hex').slice(0, 16);

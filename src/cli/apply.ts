@@ -1,7 +1,7 @@
 /** `apply -f FILE`: into the manifest folder of this machine, or with `--node`, `--group`, `--all` onto the topics of a fleet. Manners of kubectl apply. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { audienceAnnotation, generationAnnotation, generationOf, stateAnnotation } from '../api/delivery.ts';
+import { audienceAnnotation, generationAnnotation, generationOf, payloadHash, stateAnnotation } from '../api/delivery.ts';
 import { keyText, type ObjectKey } from '../api/objects.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { type DesiredScope, desiredTopic, nodeTopics } from '../api/topics.ts';
@@ -12,7 +12,7 @@ import { loadOptions } from '../options.ts';
 import { harmless } from '../world/terminal.ts';
 import { agentSetting, type WhereOptions } from './client.ts';
 import { defaultConfigFile, readConfigFile } from './configFile.ts';
-import { audienceOf, contentText, nextGeneration, payloadHash, scopeText } from './desiredPlan.ts';
+import { audienceOf, contentText, nextGeneration, scopeText } from './desiredPlan.ts';
 import { checkSize, DesiredTopics, isTombstone, type RetainedObject, type Sign } from './desiredTopics.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import type { Printer } from './get.ts';

@@ -4,14 +4,13 @@
  * The index is what deletes for sure, so it is only ever changed by what was meant: every other entry stays as it was read.
  */
 
-import { createHash } from 'node:crypto';
 import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../api/delivery.ts';
 import type { DesiredIndex } from '../api/messages.ts';
 import { type KeyText, keyText, type ObjectKey } from '../api/objects.ts';
 import { isPlain, type Plain } from '../api/plain.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { type DesiredScope, maxRetainedBytes } from '../api/topics.ts';
-import type { Listed } from '../config/desiredIndex.ts';
+import { type Listed, mostEntries } from '../config/desiredIndex.ts';
 
 /** The topic it is for, as what is signed must say. */
 export const audienceOf = (scope: DesiredScope): string => (scope === 'all' ? '*' : 'node' in scope ? scope.node : `group:${scope.group}`);
@@ -19,9 +18,6 @@ export const audienceOf = (scope: DesiredScope): string => (scope === 'all' ? '*
 /** `node pi-07`, `group attic`, `all nodes`. */
 export const scopeText = (scope: DesiredScope): string =>
   scope === 'all' ? 'all nodes' : 'node' in scope ? `node ${scope.node}` : `group ${scope.group}`;
-
-/** As the index tells payloads apart. */
-export const payloadHash = (payload: string | Uint8Array): string => createHash('sha256').update(payload).digest('hex').slice(0, 16);
 
 export interface GenerationFacts {
   /** `--generation`. */
@@ -86,7 +82,6 @@ export function changedEntries(entries: readonly Listed[], { set, remove }: Inde
   return [...all.values()].sort((a, b) => (keyText(a.key) < keyText(b.key) ? -1 : 1));
 }
 
-const mostEntries = 1000;
 /** An envelope is a third larger than what it holds. */
 const signedBytes = 44 * 1024;
 /** What stands around the entries. */

@@ -5,14 +5,14 @@
  * Two who write at once see one another, and the later one puts both changes together.
  */
 
-import { generationAnnotation, generationOf } from '../api/delivery.ts';
+import { generationAnnotation, generationOf, payloadHash } from '../api/delivery.ts';
 import { keyText, type ObjectKey } from '../api/objects.ts';
 import type { Plain } from '../api/plain.ts';
 import { type DesiredScope, desiredMarkerTopic, desiredTopic, indexTopic, maxRetainedBytes, parseTopic } from '../api/topics.ts';
 import { parseObject } from '../broker/online.ts';
 import { takeDelivery } from '../config/delivery.ts';
 import { type IndexPart, type Listed, readIndex, wholeIndex } from '../config/desiredIndex.ts';
-import { changedEntries, type IndexChange, indexParts, payloadHash, scopeText } from './desiredPlan.ts';
+import { changedEntries, type IndexChange, indexParts, scopeText } from './desiredPlan.ts';
 import { CommandError, exitCodes } from './exitCodes.ts';
 import { annotationsOf, rawObject, signedPayload } from './rawObjects.ts';
 import type { RemoteBroker } from './remoteBroker.ts';

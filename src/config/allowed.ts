@@ -1,8 +1,8 @@
 // pure
 /** Whether policy and keys allow still what was accepted before; and which pods are too many for their kind of source. */
+import { topicAudience } from '../api/delivery.ts';
 import type { KeyText, Problem } from '../api/objects.ts';
 import { keyOf } from '../api/objects.ts';
-import { audienceOf } from './delivery.ts';
 import { type Candidate, type Entry, kindOfSource, type Wanted, winnerOf } from './merge.ts';
 import type { PolicyPort } from './remoteWords.ts';
 import type { Told } from './view.ts';
@@ -22,7 +22,7 @@ export interface Arrived extends Pick<Candidate, 'object' | 'source' | 'signed' 
 
 /** What was accepted once, to be judged again: its audience was right then. */
 export const again = (c: Arrived, nodeName: string): Arrived =>
-  c.signed === undefined ? c : { ...c, audience: audienceOf(c.source, nodeName) };
+  c.signed === undefined ? c : { ...c, audience: topicAudience(c.source, nodeName) ?? nodeName };
 
 /** Why an object may not take part; undefined: it may. */
 export function denialOf(arrived: Arrived, policy: PolicyPort): Denial | undefined {

@@ -2,6 +2,7 @@
  * The checkpoint: one store entry for each accepted object, written before anything runs of it, so that the node starts again without the
  * folder. Owns which entries could not be read; they are left alone until the folder has said what it wants.
  */
+import { isPlain } from '../api/plain.ts';
 import { createHmac, randomBytes } from 'node:crypto';
 import type { KeyText, PodUid, Source } from '../api/objects.ts';
 import type { Store } from '../world/store.ts';
@@ -87,7 +88,7 @@ export class Checkpoint {
 }
 
 function keyOf(stored: unknown): Buffer | undefined {
-  const key = isObject(stored) && typeof stored.key === 'string' ? Buffer.from(stored.key, 'base64') : undefined;
+  const key = isPlain(stored) && typeof stored.key === 'string' ? Buffer.from(stored.key, 'base64') : undefined;
   return key?.length === keyBytes ? key : undefined;
 }
 
@@ -114,15 +115,13 @@ export async function inGroups<T>(items: readonly T[], act: (item: T) => Promise
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, work));
 }
 
-const isObject = (v: unknown): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v);
-
 /** Trusts what this agent wrote, but not that the file is one of its own. */
 function readEntry(value: unknown, storeKey: string): Entry {
   const wrong = (what: string): Error => new Error(`stored entry ${storeKey}: ${what}`);
-  if (!isObject(value) || typeof value.key !== 'string' || typeof value.winner !== 'string') throw wrong('not an object entry');
+  if (!isPlain(value) || typeof value.key !== 'string' || typeof value.winner !== 'string') throw wrong('not an object entry');
   const list: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : [];
   const readCandidate = (c: unknown): Candidate => {
-    if (!isObject(c) || typeof c.source !== 'string' || typeof c.revision !== 'string' || !isObject(c.object))
+    if (!isPlain(c) || typeof c.source !== 'string' || typeof c.revision !== 'string' || !isPlain(c.object))
       throw wrong('a candidate is damaged');
     const firstSeen = typeof c.firstSeen === 'string' ? c.firstSeen : '';
     const { generation, hash, signed } = c;
@@ -160,12 +159,12 @@ function readEntry(value: unknown, storeKey: string): Entry {
 
 /** It only says where to go back to: without it the rest of the entry stands. */
 function readGood(value: unknown, known: readonly Candidate[], read: (value: unknown) => Candidate): Candidate | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isPlain(value)) return undefined;
   if (value.object !== undefined) return read(value);
   return known.find((c) => c.source === value.source && c.revision === value.revision);
 }
 
 function readGivenUp(value: unknown): GivenUp | undefined {
-  if (!isObject(value) || typeof value.revision !== 'string') return undefined;
+  if (!isPlain(value) || typeof value.revision !== 'string') return undefined;
   return { revision: value.revision, why: typeof value.why === 'string' ? value.why : '' };
 }

@@ -3,6 +3,8 @@
  * A file may hold `---` documents and Lists of Pods, ConfigMaps and Secrets. What is good in a file with a broken document is still good;
  * whether the file is whole decides what may be taken for removed.
  */
+import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../api/delivery.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { type DecodeOptions, decodeObject, readKey } from '../api/decode.ts';
 import { entryPath } from '../api/fieldPath.ts';
 import { revision } from '../api/hash.ts';
@@ -15,12 +17,9 @@ import { isUnknown } from '../api/unknown.ts';
 import type { FileText } from '../world/folder.ts';
 import { denialOf } from './allowed.ts';
 import {
-  audienceAnnotation,
   type Delivery,
   deliveryPath,
-  generationAnnotation,
-  isAudience,
-  stateAnnotation,
+  isMeantFor,
   takeDelivery,
 } from './delivery.ts';
 import { maxFileBytes } from './folderReader.ts';
@@ -165,9 +164,7 @@ function* lines(bytes: Uint8Array): Generator<Uint8Array> {
   yield bytes.subarray(start);
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-export const isList = (value: unknown): value is Readonly<Record<string, unknown>> => isObject(value) && value.kind === 'List';
+export const isList = (value: unknown): value is Plain => isPlain(value) && value.kind === 'List';
 const listItems = (list: Readonly<Record<string, unknown>>): readonly unknown[] => (Array.isArray(list.items) ? list.items : []);
 
 /** Of values that nobody knows: each is looked for in the text, and one more says nothing new. */
@@ -262,7 +259,7 @@ class FileWork {
   ): { readonly reason: string; readonly problems: readonly Problem[] } | undefined {
     const { groups, node, policy } = this.options;
     const { audience, generation } = delivery;
-    if (audience !== undefined && groups !== undefined && node !== undefined && !isAudience(audience, node.name, groups)) {
+    if (audience !== undefined && groups !== undefined && node !== undefined && !isMeantFor(audience, node.name, groups)) {
       return { reason: 'WrongAudience', problems: [audienceProblem(audience)] };
     }
     if (policy === undefined) return undefined;

@@ -3,14 +3,13 @@
  * What an object says of its own delivery: generation, audience, rollout, and that it is to be gone. Annotations of the operator, taken off
  * before the object is judged and hashed: when only they change nothing of the pod does.
  */
+import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../api/delivery.ts';
+import { isPlain } from '../api/plain.ts';
 import { entryPath } from '../api/fieldPath.ts';
-import type { Problem, Source } from '../api/objects.ts';
+import type { Problem } from '../api/objects.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { shown } from '../api/scalars.ts';
 
-export const generationAnnotation = 'podsched.dev/generation';
-export const audienceAnnotation = 'podsched.dev/audience';
-export const stateAnnotation = 'podsched.dev/state';
 const all: readonly string[] = [generationAnnotation, audienceAnnotation, stateAnnotation, rolloutAnnotation];
 
 export interface Delivery {
@@ -29,8 +28,6 @@ export interface Taken {
   readonly problems: readonly Problem[];
 }
 
-type Plain = Readonly<Record<string, unknown>>;
-const isPlain = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
 
 /** Where an annotation of delivery stands. */
 export const deliveryPath = (name: string): string => entryPath('metadata.annotations', name);
@@ -83,11 +80,7 @@ function readGeneration(text: string): number | undefined {
 }
 
 /** Whether something is meant for this node. */
-export function isAudience(audience: string, nodeName: string, groups: readonly string[]): boolean {
+export function isMeantFor(audience: string, nodeName: string, groups: readonly string[]): boolean {
   if (audience === '*' || audience === nodeName) return true;
   return audience.startsWith('group:') && groups.includes(audience.slice('group:'.length));
 }
-
-/** The audience that what a source says is meant for: what was accepted of it once has named it. */
-export const audienceOf = (source: Source, nodeName: string): string =>
-  source === 'mqtt:all' ? '*' : source.startsWith('mqtt:group/') ? `group:${source.slice('mqtt:group/'.length)}` : nodeName;

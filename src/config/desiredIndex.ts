@@ -3,6 +3,7 @@
  * The index of a node, a group or all: which objects should be there. It says two things: what is to go (a newer one that leaves the name
  * out), and what is missing (listed, and not received). An older one says nothing.
  */
+import { isPlain } from '../api/plain.ts';
 import { wrongLabel, wrongSubdomain } from '../api/names.ts';
 import type { Kind, ObjectKey, Problem } from '../api/objects.ts';
 import { shown } from '../api/scalars.ts';
@@ -22,13 +23,12 @@ export interface IndexPart {
 
 export type ReadIndex = { readonly ok: true; readonly part: IndexPart } | { readonly ok: false; readonly problems: readonly Problem[] };
 
-const mostEntries = 1000;
+/** In one part. */
+export const mostEntries = 1000;
 const mostParts = 100;
 const mostProblems = 10;
 const kinds: readonly Kind[] = ['Pod', 'ConfigMap', 'Secret'];
 
-type Plain = Readonly<Record<string, unknown>>;
-const isPlain = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
 const isCount = (v: unknown): v is number => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0;
 
 /** Checks by hand what arrived as JSON. An entry of a kind that this version does not know is passed over: it names nothing of ours. */

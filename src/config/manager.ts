@@ -365,7 +365,7 @@ export class Config {
     };
     const hiddenRevision = (revision: string): string => this.#checkpoint.hiddenRevision(revision);
     this.#teller.update({
-      ...{ entries, pending, blocked, heldBy, hiddenRevision, folder },
+      ...{ entries, pending, blocked, heldBy, hiddenRevision, folder, rank: this.#steps.rank() },
       files: this.#steps.folder.besides(entries),
       notes: [this.deps.remote?.notes() ?? new Map(), this.#steps.beyond],
       wrongTopics: this.deps.remote?.wrong().list() ?? [],

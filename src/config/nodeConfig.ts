@@ -1,5 +1,6 @@
 // pure
 /** `_config`: what may be changed of a node from afar, checked by hand. Unknown fields are passed over; a wrong one refuses the whole. */
+import { isPlain } from '../api/plain.ts';
 import type { NodeConfig } from '../api/messages.ts';
 import { wrongLabel, wrongLabelValue, wrongQualifiedName } from '../api/names.ts';
 import type { Problem } from '../api/objects.ts';
@@ -14,8 +15,6 @@ const mostLabels = 64;
 const mostProblems = 10;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 
-type Plain = Readonly<Record<string, unknown>>;
-const isPlain = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
 
 export function readNodeConfig(value: unknown): ReadNodeConfig {
   const problems: Problem[] = [];

@@ -2,10 +2,12 @@
  * The payload of one desired topic into the object it stands for, or into everything that is wrong with it. JSON or YAML, one object, which
  * must be the one that the topic names. Owns nothing; never throws. What is wrong with signature, policy or generation others say.
  */
+import { isPlain } from '../api/plain.ts';
+import { stateAnnotation } from '../api/delivery.ts';
 import { readKey } from '../api/decode.ts';
 import { keyText, type Problem } from '../api/objects.ts';
 import { type DecodedObject, type DocumentOptions, decodeDocument, isList, toText } from './decode.ts';
-import { type Delivery, deliveryPath, stateAnnotation, takeDelivery } from './delivery.ts';
+import { type Delivery, deliveryPath, takeDelivery } from './delivery.ts';
 import type { ObjectPlace } from './desiredTopics.ts';
 import { parseDocuments, type YamlDocument } from './yaml.ts';
 import { maxDepth } from './yamlTree.ts';
@@ -134,5 +136,3 @@ function isDeep(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return depth >= maxDepth || Object.values(value).some((inner) => isDeep(inner, depth + 1));
 }
-
-const isPlain = (v: unknown): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v);

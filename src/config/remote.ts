@@ -8,7 +8,7 @@
  * Never: keeps a payload, runs anything, decides between sources, takes the same payload twice, throws out of `message`.
  */
 import type { NodeConfig } from '../api/messages.ts';
-import { type KeyText, keyOf, type Problem, type Source } from '../api/objects.ts';
+import { keyOf, type Problem, type Source } from '../api/objects.ts';
 import { describeError } from '../world/log.ts';
 import { again, type Denial, denialOf } from './allowed.ts';
 import type { DocumentOptions } from './decode.ts';
@@ -24,23 +24,9 @@ import { computeNotes, type RemoteNotes } from './remoteNotes.ts';
 import { mostTopics, placeIn, RemoteObjects } from './remoteObjects.ts';
 import { type Arrival, openWords, type ReaderContext, readIndexPart, readObject } from './remoteReader.ts';
 import { RemoteRollouts } from './remoteRollouts.ts';
-import type { PolicyPort, RemoteDeps, RemoteMessage } from './remoteWords.ts';
+import type { PolicyPort, RemoteDeps, RemoteMessage, RemotePort, TakeContext } from './remoteWords.ts';
 import { rolloutWait } from './rollouts.ts';
 import { WrongTopics } from './wrongTopics.ts';
-
-/** What the sources do with it. */
-export interface RemotePort {
-  /** Something is to be taken in. */
-  step(): void;
-  policy(): PolicyPort;
-}
-
-/** What a step of the sources knows. */
-export interface TakeContext {
-  readonly decode: DocumentOptions;
-  readonly entries: ReadonlyMap<KeyText, Entry>;
-  breathe(): Promise<void>;
-}
 
 export class RemoteSource {
   readonly #generations: Generations;
@@ -93,11 +79,8 @@ export class RemoteSource {
     const listener = this.#listener();
     this.#objects.restore(entries, ({ source, object }) => placeIn(source, keyOf(object), topicOf(listener, source, keyOf(object))));
     this.#objects.finishDeletions();
-    this.#followed = this.filters();
-    if (before.join('\n') !== this.#followed.join('\n')) {
-      this.#hearing.refollowed(before, this.#followed);
-      this.deps.follow(this.#followed);
-    }
+    this.#followed = before;
+    this.#followAnew();
     if (this.#config.takeChanged()) this.deps.configChanged?.(this.#config.value);
     this.#loaded = true;
     this.#news = true;
@@ -375,18 +358,22 @@ export class RemoteSource {
   /** The list of groups may be another: what was of a group that the node left goes. */
   #regroup(): void {
     const groups = this.groups();
-    const left = this.#config.sure ? this.#objects.ofGroupsBeside(groups) : [];
-    for (const record of left) this.#objects.remove(record, 'group', record.accepted?.hash, undefined);
-    for (const source of this.#indexes.sources()) {
-      const group = groupOf(source);
-      if (this.#config.sure && group !== undefined && !groups.includes(group)) this.#indexes.remove(source);
+    if (this.#config.sure) {
+      for (const record of this.#objects.ofGroupsBeside(groups)) this.#objects.remove(record, 'group', record.accepted?.hash, undefined);
+      const isLeft = (group: string | undefined): boolean => group !== undefined && !groups.includes(group);
+      for (const source of this.#indexes.sources()) if (isLeft(groupOf(source))) this.#indexes.remove(source);
     }
+    if (this.#followAnew()) this.#asking.add(this.#objects.reread((r) => r.again === 'audience'));
+  }
+
+  /** True when the filters are others than before. */
+  #followAnew(): boolean {
     const filters = this.filters();
-    if (filters.join('\n') === this.#followed.join('\n')) return;
-    this.#asking.add(this.#objects.reread((r) => r.again === 'audience'));
+    if (filters.join('\n') === this.#followed.join('\n')) return false;
     this.#hearing.refollowed(this.#followed, filters);
     this.#followed = filters;
     this.deps.follow(filters);
+    return true;
   }
 
   #followIndexes(): void {

@@ -2,7 +2,7 @@
  * Messages of the MQTT source until their turn: what was heard already costs a hash and no more, and of the rest a few MiB wait at most;
  * beyond that a topic is asked for again. Owns the queue. Looks into no payload.
  */
-import { createHash } from 'node:crypto';
+import { payloadHash } from '../api/delivery.ts';
 import { maxRetainedBytes } from '../api/topics.ts';
 import type { DesiredPlace, ObjectPlace } from './desiredTopics.ts';
 import type { Generations } from './generations.ts';
@@ -14,10 +14,6 @@ const mostWaitingBytes = 4 << 20;
 /** Of messages without a payload, too. */
 const mostWaiting = 8000;
 const empty = new Uint8Array();
-
-/** First 16 hex digits of SHA-256, as in the index; '' for an empty payload. */
-export const payloadHash = (payload: Uint8Array): string =>
-  payload.length === 0 ? '' : createHash('sha256').update(payload).digest('hex').slice(0, 16);
 
 export interface Waiting {
   readonly place: DesiredPlace;
@@ -46,7 +42,7 @@ export class RemoteIntake {
   }
 
   hear(place: DesiredPlace, topic: string, payload: Uint8Array, retain: boolean): Heard {
-    const hash = payloadHash(payload);
+    const hash = payload.length === 0 ? '' : payloadHash(payload);
     let back = false;
     if (place.of === 'object') {
       const record = this.rooms.objects.get(topic);

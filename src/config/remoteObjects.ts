@@ -15,8 +15,10 @@ import type { Told } from './view.ts';
 
 /** How many topics are remembered. */
 export const mostTopics = 4000;
-/** Of each. */
+/** Of each; of fewer when there are many topics, or what is wrong with all of them would fill the memory of a small board. */
 const mostProblems = 20;
+const fewProblems = 3;
+const manyTopics = 500;
 
 /** What is told of one source of an object, where it is more than that it was accepted. */
 export interface RemoteNote extends Told {
@@ -108,7 +110,7 @@ export class RemoteObjects {
     record.note = undefined;
     record.again = undefined;
     record.rollout = undefined;
-    record.warnings = warnings.slice(0, mostProblems);
+    record.warnings = warnings.slice(0, this.#most);
     record.substituted = substituted === true;
     this.generations.returned(topic, generation);
     this.#change(record, {
@@ -129,7 +131,7 @@ export class RemoteObjects {
   ): void {
     record.hash = hash;
     record.generation = generation;
-    record.note = { ...told, problems: told.problems.slice(0, mostProblems), phase: 'Refused' };
+    record.note = { ...told, problems: told.problems.slice(0, this.#most), phase: 'Refused' };
     record.again = again;
     record.rollout = undefined;
   }
@@ -255,6 +257,10 @@ export class RemoteObjects {
   forget(): void {
     this.records.clear();
     this.#changes.clear();
+  }
+
+  get #most(): number {
+    return this.records.size > manyTopics ? fewProblems : mostProblems;
   }
 
   #add(place: ObjectPlace): TopicRecord {

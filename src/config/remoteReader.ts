@@ -11,7 +11,7 @@ import { shown } from '../api/scalars.ts';
 import { maxRetainedBytes } from '../api/topics.ts';
 import { denialOf, wholly } from './allowed.ts';
 import { audienceProblem, type DecodedObject, type DocumentOptions } from './decode.ts';
-import { type Delivery, isAudience } from './delivery.ts';
+import { type Delivery, isMeantFor } from './delivery.ts';
 import { readIndex } from './desiredIndex.ts';
 import type { ObjectPlace } from './desiredTopics.ts';
 import { generationProblem } from './generationRule.ts';
@@ -101,7 +101,7 @@ function judgePayload(record: TopicRecord, a: Arrival, { objects, indexes }: Rea
   const { audience, generation } = delivery;
   const { signed } = opened;
   const refuse = (told: Refusal, again?: Again): Verdict => ({ act: 'refuse', told, generation, again });
-  if (audience !== undefined && !isAudience(audience, c.node.name, c.groups)) {
+  if (audience !== undefined && !isMeantFor(audience, c.node.name, c.groups)) {
     return refuse({ reason: 'WrongAudience', message: 'it is meant for others', problems: [audienceProblem(audience)] }, 'audience');
   }
   const distrust = decoded === undefined ? tombstoneDistrust(place, delivery, signed, c.policy) : undefined;

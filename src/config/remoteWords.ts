@@ -1,10 +1,12 @@
 /** The words between the MQTT source and whoever wires it: what comes in, what it asks for, and how a payload is opened and judged. */
 import type { NodeConfig } from '../api/messages.ts';
-import type { ApiObject, ObjectKey, Problem, Source } from '../api/objects.ts';
+import type { ApiObject, KeyText, ObjectKey, Problem, Source } from '../api/objects.ts';
 import type { Secret } from '../api/v1.ts';
 import type { Clock } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
 import type { Store } from '../world/store.ts';
+import type { DocumentOptions } from './decode.ts';
+import type { Entry } from './merge.ts';
 
 /** One message on a topic below `desired/` or `rollouts/`. */
 export interface RemoteMessage {
@@ -85,4 +87,18 @@ export interface RemoteDeps {
   follow(filters: readonly string[]): void;
   /** `config()` is another now. */
   configChanged?(config: NodeConfig | undefined): void;
+}
+
+/** What the sources do with it. */
+export interface RemotePort {
+  /** Something is to be taken in. */
+  step(): void;
+  policy(): PolicyPort;
+}
+
+/** What a step of the sources knows. */
+export interface TakeContext {
+  readonly decode: DocumentOptions;
+  readonly entries: ReadonlyMap<KeyText, Entry>;
+  breathe(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 // pure
 /** Rollouts as a node sees them: a message checked by hand, and whether an object must wait for its wave. */
+import { isPlain } from '../api/plain.ts';
 import type { Rollout } from '../api/messages.ts';
 import type { Problem, Source } from '../api/objects.ts';
 import { type RolloutNode, takes, waveOf } from '../api/rollout.ts';
@@ -11,8 +12,6 @@ const mostWaves = 100;
 /** Rollouts stay in memory, many of them. */
 const mostLabels = 200;
 
-type Plain = Readonly<Record<string, unknown>>;
-const isPlain = (v: unknown): v is Plain => typeof v === 'object' && v !== null && !Array.isArray(v);
 const isCount = (v: unknown): v is number => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0;
 
 /** What a node needs of it: the waves and the gate. `id` is the topic's. */

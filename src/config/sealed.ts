@@ -1,10 +1,9 @@
 /** Sealed Secrets: kept as they came, opened when somebody uses one. Owns what was opened, for as long as the sealed one is accepted. */
+import { sealedAnnotation } from '../api/delivery.ts';
 import type { ApiObject } from '../api/objects.ts';
 import type { Secret } from '../api/v1.ts';
 import type { PolicyPort } from './remoteWords.ts';
 import type { Told } from './view.ts';
-
-const sealedAnnotation = 'podsched.dev/sealed';
 
 const noKey = { ok: false, reason: 'CannotUnseal', message: 'this node has no key to open sealed Secrets' } as const;
 

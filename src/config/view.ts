@@ -4,7 +4,7 @@ import { type KeyText, type Kind, keyText, type PodUid, type Problem, type Sourc
 import { podImages } from '../api/podImages.ts';
 import { podReferences } from '../api/references.ts';
 import type { DecodedFile } from './decode.ts';
-import { type Entry, fileOf, fileSource, winnerOf } from './merge.ts';
+import { type Entry, fileOf, fileSource, type Rank, visibleTo, winnerOf } from './merge.ts';
 import type { RemoteNotes } from './remoteNotes.ts';
 import type { RemoteNote } from './remoteObjects.ts';
 
@@ -81,6 +81,8 @@ export interface ViewInput {
   readonly blocked: ReadonlyMap<KeyText, Told>;
   /** Who holds it, in words; left out: nobody. */
   heldBy?(entry: Entry): string | undefined;
+  /** Which of several candidates of one kind of source counts. Left out: by the kind alone. */
+  readonly rank?: Rank;
   /** What is told in place of a Secret's revision: a plain hash over a short password is the password. */
   hiddenRevision(revision: string): string;
   /** What else is told of sources, by object. Left out: nothing. */
@@ -250,8 +252,10 @@ function objectView(
     if (note?.phase === 'Waiting') return { ...base, phase: 'Waiting', reason: note.reason, message: note.message };
     if (pending?.sources.some((s) => s.source === source))
       return { ...base, phase: 'Waiting', reason: pending.reason, message: pending.message };
-    if (winner !== undefined && source !== winner.source) {
-      return { ...base, phase: 'Shadowed', reason: 'Shadowed', message: `${winner.source} has the same object and goes on` };
+    // a ConfigMap of a file and one of a topic are two: pods of each kind of source see their own (behaviour 13)
+    const counts = kind === 'Pod' || entry === undefined ? winner : (visibleTo(entry, source, input.rank) ?? winner);
+    if (counts !== undefined && source !== counts.source) {
+      return { ...base, phase: 'Shadowed', reason: 'Shadowed', message: `${counts.source} has the same object and goes on` };
     }
     if (blocked !== undefined) return { ...base, phase: 'Waiting', ...blocked };
     if (note?.reason === 'SourceGone') return { ...base, phase: 'Accepted', reason: note.reason, message: note.message };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { revision } from '../../src/api/hash.ts';
 import { keyText, type ObjectKey } from '../../src/api/objects.ts';
-import { isAudience, takeDelivery } from '../../src/config/delivery.ts';
+import { isMeantFor, takeDelivery } from '../../src/config/delivery.ts';
 import type { ObjectPlace } from '../../src/config/desiredTopics.ts';
 import { decodePayload, type Payload } from '../../src/config/payload.ts';
 import { pod } from './builders.ts';
@@ -192,5 +192,5 @@ for (const [audience, fits] of [
   ['', false],
 ] as const) {
   test(`an audience of ${JSON.stringify(audience)} ${fits ? 'is' : 'is not'} this node`, () =>
-    assert.equal(isAudience(audience, 'pi', ['cams']), fits));
+    assert.equal(isMeantFor(audience, 'pi', ['cams']), fits));
 }

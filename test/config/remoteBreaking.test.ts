@@ -193,7 +193,10 @@ test('a rollout with more labels than anybody has is refused, so that they do no
   const selector = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`k${i}`, '']));
   const head = { apiVersion: 'podsched.dev/v1', kind: 'Rollout', id: 'r', gate: 0 };
   assert.equal(readRollout({ ...head, waves: [{ percent: 100, selector }] }, 'r').ok, false);
-  assert.equal(readRollout({ ...head, waves: Array.from({ length: 100 }, () => ({ percent: 1, selector: { site: 'attic' } })) }, 'r').ok, true);
+  assert.equal(
+    readRollout({ ...head, waves: Array.from({ length: 100 }, () => ({ percent: 1, selector: { site: 'attic' } })) }, 'r').ok,
+    true,
+  );
 });
 
 test('a scalar that is no binary is read once, not again from each blank', { timeout: 20_000 }, () => {
@@ -204,7 +207,11 @@ test('a scalar that is no binary is read once, not again from each blank', { tim
 const key = { kind: 'ConfigMap', namespace: 'default', name: 'a' } as const;
 const place: ObjectPlace = { of: 'object', topic: nodeTopic('default/configmap:a'), source: 'mqtt:node', key, text: keyText(key) };
 const problemsOf = (text: string) => {
-  const payload = decodePayload(new TextEncoder().encode(text), place, { strict: false, allowedUnsafeSysctls: [], node: { name: 'pi', labels: {} } });
+  const payload = decodePayload(new TextEncoder().encode(text), place, {
+    strict: false,
+    allowedUnsafeSysctls: [],
+    node: { name: 'pi', labels: {} },
+  });
   return payload.ok ? [] : payload.problems;
 };
 
@@ -216,7 +223,9 @@ test('thousands of values that nobody knows are not each looked for in the text'
 });
 
 test('a key of 50,000 letters is not repeated in what is wrong below it', () => {
-  const problems = problemsOf(`apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n? "${'x'.repeat(50_000)}"\n: [${'.inf, '.repeat(40)}]\n`);
+  const problems = problemsOf(
+    `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n? "${'x'.repeat(50_000)}"\n: [${'.inf, '.repeat(40)}]\n`,
+  );
   assert.ok(problems.length > 0);
   assert.ok(JSON.stringify(problems).length < 20_000, `${JSON.stringify(problems).length}`);
 });
@@ -243,4 +252,3 @@ test('a pod that cannot be stored holds its place under maxPods: the next one is
   for (let i = 0; i < 20; i++) await r.settle();
   assert.ok(r.asked.length - length <= 1, `asked ${r.asked.length - length} times`);
 });
-

@@ -82,21 +82,12 @@ const says = (work: Begun, words: RegExp): Promise<void> =>
   });
 
 /** Says three lines, has a second container that goes on talking, and holds a secret in its environment. */
-const talker = (name: string): string =>
-  manifest(
-    pod(
-      name,
-      {
-        containers: [
-          container('main', ['sh', '-c', "for i in one two three; do echo $i; done; trap 'exit 0' TERM; sleep 2147483647 & wait"], {
-            env: [{ name: 'PASSWORD', value: secret }],
-          }),
-          container('ticks', ['sh', '-c', "trap 'exit 0' TERM; while true; do echo tick; sleep 0.3; done"]),
-        ],
-      },
-      { annotations: { 'kubectl.kubernetes.io/default-container': 'main' } },
-    ),
-  );
+const talker = (name: string): string => {
+  const words = "for i in one two three; do echo $i; done; trap 'exit 0' TERM; sleep 2147483647 & wait";
+  const main = container('main', ['sh', '-c', words], { env: [{ name: 'PASSWORD', value: secret }] });
+  const ticks = container('ticks', ['sh', '-c', "trap 'exit 0' TERM; while true; do echo tick; sleep 0.3; done"]);
+  return manifest(pod(name, { containers: [main, ticks] }, { annotations: { 'kubectl.kubernetes.io/default-container': 'main' } }));
+};
 const crasher = (name: string): string => manifest(pod(name, { containers: [container('main', ['sh', '-c', 'echo boom; exit 7'])] }));
 const configMap = (name: string, key = '1'): string =>
   JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { key } });
@@ -154,7 +145,9 @@ describe('the commands', { concurrency: 6 }, () => {
       assert.match(table, /^NAME +READY +STATUS +RESTARTS +AGE$/m);
       assert.match(table, new RegExp(`^${web} +2/2 +Running +0 `, 'm'));
       assert.match(await done(way, 'describe', 'pod', web), new RegExp(`^Name: +${web}$[\\s\\S]*ticks:`, 'm'));
-      assert.match(await done(way, 'why', crash), new RegExp(`^${crash} is not running: CrashLoopBackOff$`, 'm'));
+      // it is started now and then, and runs for a moment
+      const crashes = new RegExp(`^${crash} is not running: CrashLoopBackOff$`, 'm');
+      await until('why says it', patienceMs, async () => crashes.test(await done(way, 'why', crash)));
       assert.match(await done(way, 'get', 'nodes'), new RegExp(`^${way === 'MQTT 5' ? node : 'closet'} +Ready `, 'm'));
       assert.match(await done(way, 'top', 'pods', web, '--containers'), new RegExp(`^${web} +ticks +\\d+m +\\d+Mi$`, 'm'));
       assert.match(await done(way, 'top', 'node'), /^(fleetcli|closet) +\d+m +\d+%/m);

@@ -93,6 +93,14 @@ test('one good signature of a known key suffices, and every good one is told', (
   assert.equal(reasonOf(envelope({ signatures: [broken, ...signaturesOf(alice.pem)] }), [alice.trusted, bob.trusted]), 'ok');
 });
 
+test('a key that keys.d has under a name of its own is found by what it signed', () => {
+  const named = { ...alice.trusted, keyid: 'ops' };
+  const opened = openEnvelope(envelope({}), [bob.trusted, named], 'manifest');
+  assert.ok(opened.ok);
+  assert.deepEqual(opened.keys, [named]);
+  assert.equal(reasonOf(envelope({}), [{ ...bob.trusted, keyid: 'ops' }]), 'KeyUnknown');
+});
+
 test('a signature without keyid is tried with every key', () => {
   const [one] = signaturesOf(alice.pem) as [{ sig: string }];
   assert.equal(reasonOf(envelope({ signatures: [{ sig: one.sig }] }), [bob.trusted, alice.trusted]), 'ok');

@@ -74,8 +74,9 @@ export class Afar {
   ): Promise<readonly Reply[]> {
     const before = this.replies().length;
     this.broker.say(`${prefix}/cmd/${this.world.nodeName}/${verb}`, payload, o);
-    // verbs are loaded when the first is asked for, and a disk has no virtual time
-    for (let i = 0; i < (loaded ? 10 : 5_000) && this.replies().length === before; i++) {
+    // verbs are loaded when one is asked for, the first time from the disk, which has no virtual time
+    const isOver = () => this.replies().some(({ status }, i) => i >= before && status !== 'accepted' && status !== 'running');
+    for (let i = 0; i < (loaded ? 50 : 5_000) && !isOver(); i++) {
       await new Promise((resolve) => setTimeout(resolve, 1));
       await this.world.advance(0);
     }

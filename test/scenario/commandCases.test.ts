@@ -96,29 +96,35 @@ test('I11: one id twice, over an agent restart too: done once, answered each tim
   assert.deepEqual([starts(a), runs(a)], [2, ['web/app']]);
 });
 
-test('I11: a retained command is not run again at reconnects, resumed or not, nor after an agent restart; one that waited is expired', async () => {
-  const a = await running(new Afar(everyVerb));
-  const restart = JSON.stringify({ id: 'kept', ...web, replyTo: replyTopic });
-  await a.send('restart', restart, 10, { retain: true });
-  const before = starts(a);
-  assert.equal(before, 2, 'a broker says only to those who subscribe later that a message is retained');
-  for (const how of ['resumed', 'new', 'agent'] as const) {
-    if (how === 'agent') await a.world.restart();
-    else a.broker.cut();
-    if (how === 'new') a.broker.sessions.clear();
-    await a.world.advance(700);
-  }
-  assert.equal(starts(a), before);
-  a.broker.say(`${prefix}/cmd/pi/restart`, '', { retain: true });
-  await a.world.advance(5);
-  assert.equal(starts(a), before, 'its deletion is no command');
-  a.broker.cut();
-  const said = a.replies().length;
-  a.broker.say(`${prefix}/cmd/pi/stop`, JSON.stringify({ id: 'late', ...web, replyTo: replyTopic }));
-  await a.world.advance(130);
-  assert.deepEqual(words(a.replies().slice(said)), ['expired Queued']);
-  assert.deepEqual(runs(a), ['web/app']);
-});
+for (const version of [4, 5] as const) {
+  test(`I11: a retained command is not run again at reconnects nor after an agent restart, and one of a time away never, MQTT ${version}`, async () => {
+    const a = new Afar(everyVerb);
+    if (version === 4) a.broker.connackCode = (o) => (o.protocolVersion === 5 ? 1 : undefined);
+    await running(a);
+    await a.send('restart', JSON.stringify({ id: 'kept', ...web, replyTo: replyTopic }), 10, { retain: true });
+    const before = starts(a);
+    // in 3.1.1 nobody says of a message that comes just now that it will be retained
+    assert.equal(before, version === 4 ? 2 : 1);
+    for (const how of ['cut', 'session lost', 'agent'] as const) {
+      if (how === 'agent') await a.world.restart();
+      else a.broker.cut();
+      if (how === 'session lost') a.broker.sessions.clear();
+      await a.world.advance(700);
+    }
+    assert.equal(starts(a), before);
+    assert.ok(reasons(a).includes('CommandRefused'));
+    a.broker.say(`${prefix}/cmd/pi/restart`, '', { retain: true });
+    await a.world.advance(5);
+    assert.equal(starts(a), before, 'its deletion is no command');
+    a.broker.cut();
+    const said = a.replies().length;
+    a.broker.say(`${prefix}/cmd/pi/stop`, JSON.stringify({ id: 'late', ...web, replyTo: replyTopic }));
+    await a.world.advance(130);
+    // a session of MQTT 5 keeps it for the node, and it is told; in 3.1.1 it was heard by nobody
+    assert.deepEqual(words(a.replies().slice(said)), version === 5 ? ['expired Queued'] : []);
+    assert.deepEqual(runs(a), ['web/app']);
+  });
+}
 
 /** Wishes are answered in `sync`: what is said there of each. */
 const wishes: readonly (readonly [what: string, payload: string, row: RegExp])[] = [
