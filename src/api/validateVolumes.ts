@@ -84,7 +84,7 @@ const placeOf = (mountPath: string): string =>
     .join('/')}`;
 
 /** Every mistake of one container's volumeMounts. `volumes`: the names of the pod's. */
-export function validateVolumeMounts(container: Partial<Container>, containerPath: string, volumes: readonly string[]): Problem[] {
+function validateVolumeMounts(container: Partial<Container>, containerPath: string, volumes: readonly string[]): Problem[] {
   const list = `${containerPath}.volumeMounts`;
   const mounts: readonly Partial<VolumeMount>[] = container.volumeMounts ?? [];
   const privileged = container.securityContext?.privileged === true;

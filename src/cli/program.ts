@@ -307,7 +307,7 @@ function commands(world: ProgramWorld, done: (code: number) => void, open: Agent
   withNodeOption(
     program
       .command('doctor')
-      .description('look whether this machine is fit to run pods, without the agent')
+      .description('look whether this machine is fit to run pods, without the agent; with --node another machine, by its agent')
       .option('--fix', 'let containerd take the sandbox image that podsched brings')
       .option('--only-fix', 'the same, and look at nothing')
       .option('--restart', 'with either: restart containerd when its file was changed (pods keep running)')

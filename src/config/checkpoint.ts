@@ -2,9 +2,10 @@
  * The checkpoint: one store entry for each accepted object, written before anything runs of it, so that the node starts again without the
  * folder. Owns which entries could not be read; they are left alone until the folder has said what it wants.
  */
-import { isPlain } from '../api/plain.ts';
+
 import { createHmac, randomBytes } from 'node:crypto';
 import type { KeyText, PodUid, Source } from '../api/objects.ts';
+import { isPlain } from '../api/plain.ts';
 import type { Store } from '../world/store.ts';
 import { type Candidate, type Entry, type GivenUp, isCandidate } from './merge.ts';
 

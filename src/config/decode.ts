@@ -3,25 +3,21 @@
  * A file may hold `---` documents and Lists of Pods, ConfigMaps and Secrets. What is good in a file with a broken document is still good;
  * whether the file is whole decides what may be taken for removed.
  */
-import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../api/delivery.ts';
-import { isPlain, type Plain } from '../api/plain.ts';
+
 import { type DecodeOptions, decodeObject, readKey } from '../api/decode.ts';
+import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../api/delivery.ts';
 import { entryPath } from '../api/fieldPath.ts';
 import { revision } from '../api/hash.ts';
 import { type NodeValues, substituteNode } from '../api/nodeValues.ts';
 import { type ApiObject, type KeyText, keyOf, keyText, type Problem } from '../api/objects.ts';
+import { isPlain, type Plain } from '../api/plain.ts';
 import { inFileOrder } from '../api/problems.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { shown } from '../api/scalars.ts';
 import { isUnknown } from '../api/unknown.ts';
 import type { FileText } from '../world/folder.ts';
 import { denialOf } from './allowed.ts';
-import {
-  type Delivery,
-  deliveryPath,
-  isMeantFor,
-  takeDelivery,
-} from './delivery.ts';
+import { type Delivery, deliveryPath, isMeantFor, takeDelivery } from './delivery.ts';
 import { maxFileBytes } from './folderReader.ts';
 import { fileSource } from './merge.ts';
 import type { PolicyPort } from './remoteWords.ts';

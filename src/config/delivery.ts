@@ -4,9 +4,9 @@
  * before the object is judged and hashed: when only they change nothing of the pod does.
  */
 import { audienceAnnotation, generationAnnotation, stateAnnotation } from '../api/delivery.ts';
-import { isPlain } from '../api/plain.ts';
 import { entryPath } from '../api/fieldPath.ts';
 import type { Problem } from '../api/objects.ts';
+import { isPlain } from '../api/plain.ts';
 import { rolloutAnnotation } from '../api/rollout.ts';
 import { shown } from '../api/scalars.ts';
 
@@ -27,7 +27,6 @@ export interface Taken {
   readonly delivery: Delivery;
   readonly problems: readonly Problem[];
 }
-
 
 /** Where an annotation of delivery stands. */
 export const deliveryPath = (name: string): string => entryPath('metadata.annotations', name);

@@ -3,9 +3,10 @@
  * The index of a node, a group or all: which objects should be there. It says two things: what is to go (a newer one that leaves the name
  * out), and what is missing (listed, and not received). An older one says nothing.
  */
-import { isPlain } from '../api/plain.ts';
+
 import { wrongLabel, wrongSubdomain } from '../api/names.ts';
 import type { Kind, ObjectKey, Problem } from '../api/objects.ts';
+import { isPlain } from '../api/plain.ts';
 import { shown } from '../api/scalars.ts';
 
 export interface Listed {

@@ -33,7 +33,7 @@ export const sourceOf = (scope: DesiredScope): Source =>
   scope === 'all' ? 'mqtt:all' : 'node' in scope ? 'mqtt:node' : `mqtt:group/${scope.group}`;
 
 /** The scope of an MQTT source; undefined for a file. */
-export function scopeOf(source: Source, nodeName: string): DesiredScope | undefined {
+function scopeOf(source: Source, nodeName: string): DesiredScope | undefined {
   if (source === 'mqtt:all') return 'all';
   if (source === 'mqtt:node') return { node: nodeName };
   return source.startsWith('mqtt:group/') ? { group: source.slice('mqtt:group/'.length) } : undefined;

@@ -1,9 +1,10 @@
 // pure
 /** `_config`: what may be changed of a node from afar, checked by hand. Unknown fields are passed over; a wrong one refuses the whole. */
-import { isPlain } from '../api/plain.ts';
+
 import type { NodeConfig } from '../api/messages.ts';
 import { wrongLabel, wrongLabelValue, wrongQualifiedName } from '../api/names.ts';
 import type { Problem } from '../api/objects.ts';
+import { isPlain } from '../api/plain.ts';
 import { shown } from '../api/scalars.ts';
 
 export type ReadNodeConfig =
@@ -14,7 +15,6 @@ const mostGroups = 32;
 const mostLabels = 64;
 const mostProblems = 10;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
-
 
 export function readNodeConfig(value: unknown): ReadNodeConfig {
   const problems: Problem[] = [];

@@ -2,10 +2,11 @@
  * The payload of one desired topic into the object it stands for, or into everything that is wrong with it. JSON or YAML, one object, which
  * must be the one that the topic names. Owns nothing; never throws. What is wrong with signature, policy or generation others say.
  */
-import { isPlain } from '../api/plain.ts';
-import { stateAnnotation } from '../api/delivery.ts';
+
 import { readKey } from '../api/decode.ts';
+import { stateAnnotation } from '../api/delivery.ts';
 import { keyText, type Problem } from '../api/objects.ts';
+import { isPlain } from '../api/plain.ts';
 import { type DecodedObject, type DocumentOptions, decodeDocument, isList, toText } from './decode.ts';
 import { type Delivery, deliveryPath, takeDelivery } from './delivery.ts';
 import type { ObjectPlace } from './desiredTopics.ts';

@@ -24,7 +24,7 @@ import { computeNotes, type RemoteNotes } from './remoteNotes.ts';
 import { mostTopics, placeIn, RemoteObjects } from './remoteObjects.ts';
 import { type Arrival, openWords, type ReaderContext, readIndexPart, readObject } from './remoteReader.ts';
 import { RemoteRollouts } from './remoteRollouts.ts';
-import type { PolicyPort, RemoteDeps, RemoteMessage, RemotePort, TakeContext } from './remoteWords.ts';
+import type { RemoteDeps, RemoteMessage, RemotePort, TakeContext } from './remoteWords.ts';
 import { rolloutWait } from './rollouts.ts';
 import { WrongTopics } from './wrongTopics.ts';
 

@@ -1,8 +1,9 @@
 // pure
 /** Rollouts as a node sees them: a message checked by hand, and whether an object must wait for its wave. */
-import { isPlain } from '../api/plain.ts';
+
 import type { Rollout } from '../api/messages.ts';
 import type { Problem, Source } from '../api/objects.ts';
+import { isPlain } from '../api/plain.ts';
 import { type RolloutNode, takes, waveOf } from '../api/rollout.ts';
 import { shown } from '../api/scalars.ts';
 

@@ -9,7 +9,7 @@ import { codeOf } from '../world/errno.ts';
 /** More than any kernel keeps by default. */
 const mostRecords = 50_000;
 const recordBytes = 8 << 10;
-export const mostKernelLines = 400;
+const mostKernelLines = 400;
 const mostLineBytes = 400;
 
 const telling =

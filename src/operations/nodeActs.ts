@@ -13,7 +13,7 @@ export type NodeActRequest =
   /** `confirm`: the name of the node, so that nobody does it by a slip of the pen. */
   | { readonly act: 'decommission'; readonly confirm: string };
 
-export const nodeActs = ['resync', 'identify', 'decommission'] as const;
+const nodeActs = ['resync', 'identify', 'decommission'] as const;
 
 export interface NodeActDeps {
   readonly nodeName: string;

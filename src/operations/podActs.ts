@@ -9,7 +9,7 @@ import { type Answered, pathParts, refused } from './answered.ts';
 import { restartTargets } from './restartTargets.ts';
 import { findPod } from './target.ts';
 
-export const podActs = ['restart', 'stop', 'start', 'hold', 'release', 'rollback'] as const;
+const podActs = ['restart', 'stop', 'start', 'hold', 'release', 'rollback'] as const;
 export type PodAct = (typeof podActs)[number];
 
 export interface PodActRequest {

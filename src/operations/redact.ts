@@ -1,7 +1,7 @@
 // pure
 /** What leaves the machine in a bundle, without what nobody else should read: values of environments, Secrets, names and passwords in URLs. */
 
-export const hidden = '<redacted>';
+const hidden = '<redacted>';
 
 /** Whatever stands under these names, at any depth. */
 const secretKeys: ReadonlySet<string> = new Set(

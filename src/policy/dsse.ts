@@ -52,7 +52,7 @@ export type Opened =
   | { readonly ok: false; readonly reason: EnvelopeReason; readonly message: string };
 
 /** Room for a manifest of 1 MiB in base64 and its signatures. */
-export const maxEnvelopeBytes = 3 << 19;
+const maxEnvelopeBytes = 3 << 19;
 const maxDepth = 8;
 const maxSignatures = 16;
 /** A verification takes a Pi less than a millisecond; nobody may ask for thousands. */

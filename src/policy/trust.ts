@@ -110,7 +110,7 @@ export function judgeScope(
 }
 
 /** Verbs that are taken only signed where signatures are required: what runs in a container, and what ends everything. */
-export const needsSignature = (verb: Verb): boolean => verb === 'exec' || verb === 'decommission';
+const needsSignature = (verb: Verb): boolean => verb === 'exec' || verb === 'decommission';
 
 export interface CommandArrival {
   readonly verb: Verb;
