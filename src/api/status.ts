@@ -45,13 +45,6 @@ export interface V1ContainerStatus {
     readonly recursiveReadOnly?: RecursiveReadOnlyMode;
   }[];
 }
-export type PodConditionType =
-  | 'PodReadyToStartContainers'
-  | 'Initialized'
-  | 'Ready'
-  | 'ContainersReady'
-  | 'PodScheduled'
-  | 'DisruptionTarget';
 export interface PodCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';

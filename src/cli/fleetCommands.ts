@@ -171,7 +171,10 @@ export function addFleetCommands(program: Command, world: FleetWorld, done: Done
   )
     .option('--force', 'also when it may be alive')
     .option('--ha-prefix <prefix>', 'prefix of Home Assistant', 'homeassistant')
-    .addHelpText('after', '\nIt is listened for first: over two of its heartbeats, or for a moment when it has said goodbye. What is desired of it stays.')
+    .addHelpText(
+      'after',
+      '\nIt is listened for first: over two of its heartbeats, or for a moment when it has said goodbye. What is desired of it stays.',
+    )
     .action(async (node: string, o: RemoteOptions & ForgetOptions) => {
       const { forget } = await import('./forget.ts');
       return withRemote(o, async (remote) => done(await forget(node, o, remote, print)));

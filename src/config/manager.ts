@@ -166,6 +166,7 @@ export class Config {
   /** Policy or keys are others now: all that is accepted is judged again. What is denied ends by its grace; what was denied may come. */
   policyChanged(): Promise<void> {
     return this.#inTurn(async () => {
+      this.#sealed.tryAgain();
       await this.#steps.judgeAgain();
       this.#tell();
     });

@@ -9,6 +9,8 @@ const noKey = { ok: false, reason: 'CannotUnseal', message: 'this node has no ke
 
 export class Sealed {
   #opened = new WeakMap<Secret, Secret>();
+  /** Tried in vain: whoever tells of objects asks each time, and in a group's topic most may be sealed for other nodes. */
+  #closed = new WeakMap<Secret, Told>();
 
   constructor(private readonly policy: () => PolicyPort) {}
 
@@ -17,9 +19,20 @@ export class Sealed {
     if (object.kind !== 'Secret' || object.metadata.annotations?.[sealedAnnotation] === undefined) return { object };
     const known = this.#opened.get(object);
     if (known !== undefined) return { object: known };
+    const before = this.#closed.get(object);
+    if (before !== undefined) return { object: undefined, told: before };
     const unsealed = this.policy().unseal?.(object) ?? noKey;
-    if (!unsealed.ok) return { object: undefined, told: { reason: unsealed.reason, message: unsealed.message } };
-    this.#opened.set(object, unsealed.secret);
-    return { object: unsealed.secret };
+    if (unsealed.ok) {
+      this.#opened.set(object, unsealed.secret);
+      return { object: unsealed.secret };
+    }
+    const told = { reason: unsealed.reason, message: unsealed.message };
+    this.#closed.set(object, told);
+    return { object: undefined, told };
+  }
+
+  /** Policy or keys are others: what could not be opened is tried again. */
+  tryAgain(): void {
+    this.#closed = new WeakMap();
   }
 }

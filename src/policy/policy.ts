@@ -95,13 +95,16 @@ const readVerbs = (names: readonly string[] | undefined): readonly Verb[] => {
   return names.includes('*') ? verbs : names.filter(isVerb);
 };
 
-/** Everything that an object asks for and its source may not: each by the path of its field, with the key that would allow it. */
+/** Each is looked for in the text that it came in, and one more says nothing new. */
+const mostDenials = 100;
+
+/** Everything that an object asks for and its source may not, a hundred at most: each by the path of its field, with the key that would allow it. */
 export function judgeObject(object: ApiObject, policy: Policy): readonly Problem[] {
   const namespace = object.metadata.namespace ?? 'default';
   const outside: Problem[] = allowsNamespace(policy, namespace)
     ? []
     : [{ path: 'metadata.namespace', expected: namespacesText(policy), got: shown(namespace) }];
-  return object.kind === 'Pod' ? [...outside, ...judgePod(object, policy)] : outside;
+  return object.kind === 'Pod' ? [...outside, ...judgePod(object, policy).slice(0, mostDenials)] : outside;
 }
 
 const namespacesText = ({ source, namespaces = [] }: Policy): string =>

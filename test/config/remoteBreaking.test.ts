@@ -252,3 +252,21 @@ test('a pod that cannot be stored holds its place under maxPods: the next one is
   for (let i = 0; i < 20; i++) await r.settle();
   assert.ok(r.asked.length - length <= 1, `asked ${r.asked.length - length} times`);
 });
+
+test('Secrets that are sealed for other nodes are tried once, not at each telling', async () => {
+  let tries = 0;
+  const unseal = () => {
+    tries++;
+    return { ok: false, reason: 'CannotUnseal', message: 'it is sealed for another node' } as const;
+  };
+  const r = await online({}, { groups: ['cams'], policy: { unseal } });
+  const metadata = (name: string) => ({ name, annotations: { 'podsched.dev/sealed': 'x25519' } });
+  for (let i = 0; i < 20; i++) {
+    const secret = JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: metadata(`s${i}`), data: { key: 'c2VhbGVk' } });
+    await r.publish(groupTopic('cams', `default/secret:s${i}`), secret);
+  }
+  assert.equal(tries, 20);
+  assert.equal(r.told('Secret/default/s7'), 'Waiting CannotUnseal');
+  await r.config.policyChanged();
+  assert.equal(tries, 40, 'once more when keys may be others');
+});

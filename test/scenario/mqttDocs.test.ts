@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Value } from '@sinclair/typebox/value';
+import { payloadHash } from '../../src/api/delivery.ts';
 import {
   CommandSchema,
   DesiredIndexSchema,
@@ -12,7 +13,7 @@ import {
   RolloutSchema,
 } from '../../src/api/messages.ts';
 import { FileStatusSchema, NodeOnlineSchema, SyncStatusSchema } from '../../src/api/payloads.ts';
-import { indexParts, payloadHash } from '../../src/cli/desiredPlan.ts';
+import { indexParts } from '../../src/cli/desiredPlan.ts';
 import { nodeObject } from '../../src/node/info.ts';
 import { nodeSummary } from '../../src/status/summary.ts';
 import { FakeBroker } from '../fakes/fakeBroker.ts';
