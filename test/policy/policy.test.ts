@@ -376,6 +376,12 @@ test('digestOnly takes images that say which bytes they are, volumes of images t
   );
 });
 
+test('of thousands of denials a hundred are told', () => {
+  const volumes = Array.from({ length: 2000 }, (_, i) => ({ name: `v${i}`, hostPath: { path: '/' } }));
+  assert.equal(judge(podOf({ volumes })).length, 100);
+  assert.deepEqual(judge(podOf({ volumes }), { hostPath: ['/'] }), []);
+});
+
 test('namespaces bound every kind of object', () => {
   const secret: ApiObject = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'kube-system' } };
   assert.deepEqual(paths(secret, { namespaces: ['apps'] }), ['metadata.namespace']);
