@@ -24,7 +24,7 @@ import { judgeOnline, parseOnline } from './online.ts';
 import type { Reads } from './reads.ts';
 import { blamesFilter, blamesMessage, stableMs } from './reconnect.ts';
 import type { RetainedTopics } from './retained.ts';
-import { hearRival, suspect } from './rival.ts';
+import { hearRival, suspect, takeName } from './rival.ts';
 import type { Sender } from './sender.ts';
 import { Snapshots } from './snapshots.ts';
 import { SubtreeReader } from './subtree.ts';
@@ -77,11 +77,12 @@ export class Link {
   #deadlines: Deadlines<Moment>;
   #snapshots: Snapshots;
   #subtree: SubtreeReader;
-  /** What the inbox wants to hear. */
   readonly following: Following;
   #voice: Voice;
   #seenBoot: number | undefined;
   #echoed = false;
+  /** Some `online` stood at the broker when we came. */
+  #stood = false;
   #saying = false;
   /** The farewell is said or being said: nothing says `online` after it. */
   #leaving = false;
@@ -218,11 +219,10 @@ export class Link {
   }
 
   #beginAside(): void {
-    const { heartbeatSeconds, state } = this.deps;
+    const beats = this.deps.state.mode === 'duplicate' ? outlivedBeats : replacedBeats;
     this.#in('stable', stableMs);
-    if (state.mode === 'duplicate') this.#sayDuplicate();
-    const beats = state.mode === 'duplicate' ? outlivedBeats : replacedBeats;
-    if (this.#deadlines.get('listened') === undefined) this.#in('listened', beats * 1_000 * heartbeatSeconds());
+    if (beats === outlivedBeats) this.#sayDuplicate();
+    if (this.#deadlines.get('listened') === undefined) this.#in('listened', beats * 1_000 * this.deps.heartbeatSeconds());
   }
 
   async #adoptBoot(connection: BrokerConnection): Promise<boolean> {
@@ -250,6 +250,7 @@ export class Link {
     const heard = parseOnline(m.payload);
     if (heard === undefined) return;
     if (heard.boot !== undefined) this.#seenBoot = Math.max(this.#seenBoot ?? 0, heard.boot);
+    this.#stood ||= m.retain;
     const live = this.#echoed || state.unread || this.#connection?.sessionPresent !== true;
     const own = { machine: identity.machine, session: this.session, normal: state.mode === 'normal', live };
     const theirsMs = 1_000 * Math.min(heard.heartbeatSeconds ?? heartbeatSeconds(), longestHeartbeatSeconds);
@@ -258,6 +259,7 @@ export class Link {
       this.#deadlines.set('listened', after(this.#openedAt ?? clock.monotonic(), replacedBeats * theirsMs));
     switch (judgeOnline(heard, m.retain, own)) {
       case 'echo':
+        if (!this.#echoed && !this.#stood && this.#connection?.sessionPresent === true) this.#tellAgain();
         this.#echoed = true;
         state.unread = false;
         this.#deadlines.delete('readBack');
@@ -275,6 +277,16 @@ export class Link {
         return;
       case 'nothing':
     }
+  }
+
+  /** It knows our session, and nothing that we had it keep. */
+  #tellAgain(): void {
+    const { clock, log, retained, sender, state } = this.deps;
+    log.warn({}, 'the broker has kept the session and lost what it retained: everything is told again');
+    state.ghostsDue = true;
+    retained.spread(true, clock.monotonic());
+    sender.kick();
+    this.readGhosts();
   }
 
   /** `silenceMs`: unheard for so long from now, it is taken for gone. */
@@ -320,7 +332,7 @@ export class Link {
         state.unread = true;
         return;
       case 'listened':
-        this.#run(this.#takeName());
+        this.#run(takeName(this.deps).then(() => this.#finish(true)));
         return;
       case 'unsuspected':
         this.readGhosts();
@@ -329,17 +341,6 @@ export class Link {
         sender.kick();
         return;
     }
-  }
-
-  /** Nothing live was heard: the board was replaced, or outlived by this one. */
-  async #takeName(): Promise<void> {
-    const { identity, log, retained, state, topics } = this.deps;
-    log.warn({ machine: identity.machine }, 'nobody else is online under this name, and this board takes it');
-    await identity.claim();
-    state.mode = 'normal';
-    state.suspectUntil = 0;
-    retained.set(topics.duplicate(identity.machine), undefined, { qos: 1 });
-    await this.#finish(true);
   }
 
   #sayOnline(): void {

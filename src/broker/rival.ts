@@ -2,8 +2,10 @@
  * Another machine under our name: who goes on, and who steps aside. The identity file decides, for it names one board. Changes the mode of the
  * session and the identity; what follows for the connection is the link's.
  */
+import type { NodeTopics } from '../api/topics.ts';
 import type { Clock } from '../world/clock.ts';
 import type { Log } from '../world/log.ts';
+import type { RetainedTopics } from './retained.ts';
 import type { SessionIdentity, SessionState } from './words.ts';
 
 export interface RivalDeps {
@@ -11,6 +13,11 @@ export interface RivalDeps {
   readonly log: Log;
   readonly identity: SessionIdentity;
   readonly state: SessionState;
+}
+
+export interface TakeDeps {
+  readonly retained: Pick<RetainedTopics, 'set'>;
+  readonly topics: Pick<NodeTopics, 'duplicate'>;
 }
 
 /** For so long the machine may be alive: nothing of the subtree is cleared, and the condition says why. */
@@ -35,4 +42,13 @@ export async function hearRival({ identity, log, state }: RivalDeps, machine: st
   state.mode = 'duplicate';
   if (tookItsName) await identity.giveBack(machine);
   return wasNormal ? 'leave' : 'aside';
+}
+
+/** Nothing live was heard of another: its board was replaced, or is outlived by this one. The connection has to be made anew, with another will. */
+export async function takeName({ identity, log, retained, state, topics }: RivalDeps & TakeDeps): Promise<void> {
+  log.warn({ machine: identity.machine }, 'nobody else is online under this name, and this board takes it');
+  await identity.claim();
+  state.mode = 'normal';
+  state.suspectUntil = 0;
+  retained.set(topics.duplicate(identity.machine), undefined, { qos: 1 });
 }

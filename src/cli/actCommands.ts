@@ -70,7 +70,10 @@ export function addActCommands(program: Command, images: Command, { print, clien
     .action(async (o: WhereOptions & { readonly output?: string }) => done(await bundle(o, await client(o), print)));
   asking(program.command('decommission').description('take the node out of its fleet: what came over MQTT ends and is forgotten'))
     .option('--confirm <node>', 'the name of the node')
-    .addHelpText('after', '\nPods and objects from files go on. It cannot be taken back: the fleet has to be joined anew.')
+    .addHelpText(
+      'after',
+      '\nPods and objects from files go on. Whatever is still desired of it on the broker is taken again when the agent\nstarts anew: take that away too (podsched delete), or MQTT out of its configuration.',
+    )
     .action(async (o: WhereOptions & { readonly confirm?: string }) => done(await decommission(o, await client(o), print)));
 
   for (const act of ['pin', 'unpin'] as const) {

@@ -414,3 +414,20 @@ test('an error of the broker that is none of MQTT does not end the session', asy
   await r.clock.advance(60_000);
   assert.ok(s.session.connected());
 });
+
+test('I2: a broker that kept the session and lost what it retained is told everything again', async () => {
+  const { broker, clock, session, tellPod } = rig();
+  tellPod('web');
+  session.setReady();
+  await clock.advance(10_000);
+  assert.ok(broker.retainedNow()[webTopic]);
+  for (const keepRetained of [true, false]) {
+    const before = broker.publishes.filter((p) => p.topic === webTopic).length;
+    broker.kill();
+    broker.restart({ keepRetained, keepSessions: true });
+    await clock.advance(60_000);
+    assert.ok(broker.retainedNow()[webTopic], `kept: ${keepRetained}`);
+    const more = broker.publishes.filter((p) => p.topic === webTopic).length - before;
+    assert.equal(more, keepRetained ? 0 : 1, `kept: ${keepRetained}`);
+  }
+});
