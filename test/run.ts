@@ -1,7 +1,7 @@
 /**
- * Runs the tests with node's runner in three lanes: what starts real containerds, three files at a time; what needs brokers only; and what needs
- * nothing but Node, the random worlds last. Everything runs in a temporary folder of the run's own; at the end nothing of the run may be left.
- * Arguments are parts of file names: only files that have one of them run.
+ * Runs the tests with node's runner in four lanes: what starts real containerds, three files at a time; what needs brokers only; what needs nothing
+ * but Node; and, for what is left of the processor, the random worlds. Everything runs in a temporary folder of the run's own; at the end nothing
+ * of the run may be left. Arguments are parts of file names: only files that have one of them run.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -30,7 +30,7 @@ if (files.length === 0) {
 }
 const real = (f: string): boolean => /^test\/(device|contract|pi)\/|\/real\.test\.ts$/.test(f);
 /** Programs that mostly wait, and no containerd among them. */
-const brokers = (f: string): boolean => /^test\/(device\/broker[A-Z]|broker\/real)/.test(f);
+const brokers = (f: string): boolean => /^test\/(device\/broker[A-Z]|broker\/real|cli\/remoteReal|api\/mosquittoFiles)/.test(f);
 
 const folder = mkdtempSync(join(tmpdir(), 'podsched-run-'));
 chmodSync(folder, 0o755); // brokers of tests give up root and must reach their files
@@ -98,11 +98,12 @@ async function lane(
   }
 }
 // real runtimes and brokers are mostly waited for, so three files at a time; what only needs a processor goes on beside them, and worlds in
-// virtual time take what is left
+// virtual time take what is left of it
 await Promise.all([
   lane([device, 3, 300_000]),
   lane([files.filter(brokers), 1, 300_000]),
-  lane([unit, device.length > 0 ? 1 : 2, 300_000], [long, 2, 900_000, 10]),
+  lane([unit, device.length > 0 ? 1 : 2, 300_000]),
+  lane([long, 2, 900_000, 15]),
 ]);
 
 // Nothing may be left. What is, is named and cleared away, and the run has failed.

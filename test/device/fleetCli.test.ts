@@ -14,7 +14,7 @@ import type { DesiredIndex } from '../../src/api/messages.ts';
 import { type Agent, startAgent } from './agent.ts';
 import { type Lab, startLab } from './lab.ts';
 import { container, manifest, pod, serve } from './manifest.ts';
-import { type Daemon, freePort, type RunResult, startDaemon, until } from './process.ts';
+import { type Daemon, freePort, type RunResult, sleep, startDaemon, until } from './process.ts';
 import { podsOf } from './story.ts';
 import { agreed, gone, toldPod, toldSync } from './truth.ts';
 import { retainedNow } from './watcher.ts';
@@ -225,6 +225,8 @@ describe('the commands', { concurrency: 6 }, () => {
       await lab.watcher.untilAll('it is stopped', () => toldSync(lab, name)?.phase === 'Stopped');
       await done(way, 'start', name);
       await agreed(lab, name, (p, s) => runs(p) && s.phase === 'Running');
+      // a revision counts as good when it has been Ready for ten seconds
+      await sleep(12_000);
       await done(way, 'hold', name);
       write('2');
       await lab.watcher.untilAll('the edit waits', () => toldSync(lab, name)?.phase === 'Held');

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { LogLinesSchema, NodeMetricsSchema, NodeSummarySchema } from '../../src/api/messages.ts';
 import { FileStatusSchema, NodeOnlineSchema, SyncStatusSchema } from '../../src/api/payloads.ts';
 import { defaultPrefix, maxMessageBytes, maxRetainedBytes, parseTopic } from '../../src/api/topics.ts';
 import { run } from './process.ts';
@@ -66,6 +67,9 @@ const schemas: Readonly<Record<string, TSchema>> = {
   duplicate: NodeOnlineSchema,
   sync: SyncStatusSchema,
   file: FileStatusSchema,
+  summary: NodeSummarySchema,
+  metrics: NodeMetricsSchema,
+  logs: LogLinesSchema,
 };
 const v1Kinds: Readonly<Record<string, string>> = { info: 'Node', pod: 'Pod', events: 'Event' };
 
