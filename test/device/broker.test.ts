@@ -362,7 +362,8 @@ describe('the broker', { concurrency: 3 }, () => {
           'info',
           'online',
           'pods/default/stays',
-          ...['listed', 'named', 'number', 'refused', 'secret:tls', 'stays'].map((n) => `sync/default/${n}`),
+          // `wanted` stands among the desired ones: it is refused, told so, and left alone
+          ...['listed', 'named', 'number', 'refused', 'secret:tls', 'stays', 'wanted'].map((n) => `sync/default/${n}`),
         ];
         const files = ['listed', 'named', 'number', 'refused'].map((f) => `sync/_files/${f}~2eyaml`);
         const want = [...[...live, ...files].map((t) => agent.topic(t)), ...Object.keys(foreign)].sort();

@@ -3,4 +3,4 @@ import { test } from 'node:test';
 import { RandomStory } from './random.ts';
 import { allConverge } from './randomSeeds.ts';
 
-test('seeds 151 to 225 converge as well', (t) => allConverge(t, 151, 225, (seed) => new RandomStory(seed)));
+test('seeds 101 to 150 converge as well', (t) => allConverge(t, 101, 150, (seed) => new RandomStory(seed)));

@@ -5,8 +5,8 @@ import { RemoteSource } from '../../src/config/remote.ts';
 import { allConverge } from './randomSeeds.ts';
 import { RandomTopics } from './randomTopics.ts';
 
-test('30 seeds of wishes by files and topics, taken back and lost, over broken links, brokers that forget, kills and power cuts converge', (t) =>
-  allConverge(t, 1, 30, (seed) => new RandomTopics(seed)));
+test('20 seeds of wishes by files and topics, taken back and lost, over broken links, brokers that forget, kills and power cuts converge', (t) =>
+  allConverge(t, 1, 20, (seed) => new RandomTopics(seed)));
 
 /** The first of ten seeds that notices; undefined: nobody does. */
 async function firstToNotice(): Promise<number | undefined> {
